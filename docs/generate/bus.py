@@ -16,6 +16,7 @@ from disqued.bus.frame import (
     IP_BYTES,
     JOB_ID_FRAME_BYTES,
     LISTED_BYTES,
+    MAX_BATCH_BYTES,
     MAX_FRAME_BYTES,
     MAX_LISTED,
     MAX_UNKNOWN_BYTES,
@@ -115,9 +116,12 @@ _READING: Final = f"""\
 * A list of job IDs has at most {MAX_LISTED} entries, so that one frame does not hold the event loop.
 * {MAX_FRAME_BYTES} bytes hold one job with the longest queue name and the longest body that clients can send.
 * Frames of an unknown type or another version are ignored with a log line; they may be up to {MAX_UNKNOWN_BYTES} bytes
-  long. The same limit applies to all frames of an incoming connection until a frame from a member arrives; nodes start
-  with PING or MEET.
-* Frames of nodes that are not members are ignored, except for PING and MEET.
+  long. The same limit applies to all frames of a connection that does not belong to a member.
+* A connection belongs to the node whose PING or MEET was admitted first on it; nodes start with one of them. A frame of
+  another node closes the connection. On a connection that a node opened itself, only PONG counts.
+* A disqued node skips a frame with jobs or a queue name, while it arrives, if there is no memory for it. It reads a
+  YOURJOBS of up to {MAX_BATCH_BYTES} bytes in any case, because its sender keeps no copy of at-most-once jobs.
+* Frames of nodes that are not members are ignored, except for PING and MEET. Gossip is sent to members only.
 """
 
 _JOBS: Final = f"""\

@@ -23,6 +23,7 @@ from disqued.node import ROOMS
 from disqued.testing.checkers import check_logs, check_node
 from disqued.testing.cluster import PORT, Cluster, Member
 from disqued.testing.history import History
+from support.stories import SENDER
 
 UNKNOWN_NODE: Final = b"bad0" * 10
 LISTED: Final = b"D-bad0bad0-FakePeerJobFakePeerJob0a-05a1"
@@ -72,10 +73,14 @@ class Story:
         return job_id
 
     def attack(self, pieces: list[bytes]) -> None:
-        """Send bytes to the victim, over a new connection whenever it hung up."""
+        """Send bytes to the victim, over a new connection whenever it hung up.
+
+        Each piece arrives on a connection that belongs to its sender, so that all handlers get what was made up.
+        """
         link = Link(None, self.victim.now_ms, HOSTILE_IP, self.victim.ip)
         link.carrier = Nowhere()
         for piece in pieces:
+            link.bind(piece[SENDER])
             self.victim.node.link_bytes(link, piece, self.victim.now_ms)
             self.victim.flush()
             self.cluster.run(milliseconds=7)

@@ -10,6 +10,8 @@ from disqued.core.jobs.job import Job
 from disqued.node import ROOMS
 from disqued.testing.cluster import PORT, Cluster, Member
 
+SENDER = slice(16, 56)
+"""Where the ID of the sender is in a frame."""
 JOB_MESSAGES = {message.number: message.name for message in ROOMS.messages if message.payload == kinds.OF_JOB_ID}
 
 
@@ -50,8 +52,10 @@ def listed(frame: Frame) -> list[bytes]:
 
 
 def tell(receiver: Member, frame: bytes) -> None:
-    """Pass a frame to a member on an incoming connection."""
-    receiver.node.link_bytes(Link(None, receiver.now_ms), frame, receiver.now_ms)
+    """Pass a frame to a member on a connection that belongs to its sender."""
+    link = Link(None, receiver.now_ms)
+    link.bind(frame[SENDER])
+    receiver.node.link_bytes(link, frame, receiver.now_ms)
     receiver.flush()
 
 

@@ -37,8 +37,11 @@ MAX_FRAME_BYTES: Final = (1 << 30) + (1 << 20)
 """One job with the longest queue name and the longest body that clients can send (512 MiB each), its fixed part and
 its list of nodes. Longer frames are rejected; frames with several jobs are far shorter."""
 MAX_UNKNOWN_BYTES: Final = 1 << 20
-"""The longest frame of an unknown type or version, or on a link without a frame from a member yet. Such frames are
+"""The longest frame of an unknown type or version, or on a link that does not belong to a member. Such frames are
 ignored, so little is stored for them."""
+MAX_BATCH_BYTES: Final = 2 << 20
+"""The longest YOURJOBS that is read even if memory is short. Jobs that move together take up to 1 MiB; only a single
+long job takes more."""
 
 _DBUZ: Final = 0x4462755A
 """The signature as a number."""
@@ -194,6 +197,13 @@ class Frame:
         """Everything after the header."""
         return self.data[self.start + HEADER_BYTES : self.start + self.length]
 
+    @property
+    def may_be_skipped(self) -> bool:
+        """Whether the frame can be lost if there is no memory for it."""
+        if self.kind == kinds.YOURJOBS:
+            return self.length > MAX_BATCH_BYTES
+        return self.payload_kind == kinds.OF_JOBS or self.payload_kind == kinds.OF_QUEUE
+
     def may_be_sound(self, have: i64) -> bool:
         """Whether the length matches type and counts, as far as the first `have` bytes show; at least 16 are needed."""
         payload = self.payload_kind
@@ -225,8 +235,9 @@ class FrameReader:
     `limit_bytes` is the maximum length of frames. It is MAX_UNKNOWN_BYTES while the sender is unknown, so that not
     every client that reaches the port can make the node store a gigabyte.
 
-    A REPLJOB that is longer than `room_bytes` is skipped while it arrives: there is no memory for it, and copies are
-    refused without a reply anyway.
+    A frame with jobs or with a queue name that is longer than `room_bytes` is skipped while it arrives: there is no
+    memory for it. Copies are refused without a reply anyway. Jobs that move are read up to MAX_BATCH_BYTES, because
+    their sender keeps no copy of those that are delivered at most once.
     """
 
     def __init__(self, limit_bytes: i64 = MAX_FRAME_BYTES, table: MessageTable = UNKNOWN_MESSAGES) -> None:
@@ -300,7 +311,7 @@ class FrameReader:
             name = self.table.name(frame.kind) if frame.version == VERSION else f"version {frame.version}"
             raise BusError(f"a {name} frame says it is {length} bytes long, which is impossible")
         if have < length:
-            if length > self.room_bytes and frame.kind == kinds.REPLJOB and frame.version == VERSION:
+            if length > self.room_bytes and frame.may_be_skipped:
                 self._data = b""
                 self._at = 0
                 self._drop_bytes = length - have

@@ -27,7 +27,9 @@ _FAILING: Final = kinds.NODE_PFAIL | kinds.NODE_FAIL
 
 
 def entries_for(state: NodeState, receiver: Peer | None) -> list[bytes]:
-    """The entries of one frame: failing nodes first, then nodes that this node is connected to."""
+    """The entries of one frame, which only members get: failing nodes first, then nodes with a connection."""
+    if receiver is None or receiver.in_handshake:
+        return []
     peers = state.view.peers
     count = len(peers) + 1
     wanted = min(max(_FEWEST, count // _SHARE), count - 2)

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 PROOF_MS: Final = 1000
 """The time that a node has to answer a PING when another one claims its ID."""
-_LOG_EVERY_MS: Final = 60_000
-_MOST_LOGGED: Final = 20
-"""How many different refusals are logged per minute. A sender chooses its ID freely, so that number needs a bound."""
 
 
 def admits(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -> bool:
@@ -32,7 +29,7 @@ def admits(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -> b
     if link.refused:
         return False
     if not is_node_id(frame.sender):
-        return _refuse(state, link, frame, "it has no ID of 40 hexadecimal digits")
+        return _refuse(state, link, frame, "its ID is not one of 40 hexadecimal digits")
     own = membership_of(state)
     if NOBODY not in {frame.cluster, own.cluster} and frame.cluster != own.cluster:
         return _refuse(state, link, frame, "it belongs to another cluster (cluster-name)")
@@ -78,17 +75,8 @@ def _refuse(state: NodeState, link: Link, frame: Frame, reason: str) -> bool:
 
 
 def _log_refusal(state: NodeState, link: Link, node_id: bytes, reason: str) -> None:
-    """Log a refusal, each once a minute."""
-    membership = membership_of(state)
-    if state.now_ms - membership.refusals_since_ms >= _LOG_EVERY_MS:
-        membership.refusals_since_ms = state.now_ms
-        membership.refusals_logged.clear()
-    logged = membership.refusals_logged
-    if (node_id, reason) in logged or len(logged) > _MOST_LOGGED:
-        return
-    logged[node_id, reason] = None
-    if len(logged) > _MOST_LOGGED:
-        state.host.log("warning", "More nodes are refused; the log shows no more of them for a minute")
-        return
-    who, ip = node_id.decode("ascii", "replace"), link.remote_ip.decode("ascii", "replace")
-    state.host.log("warning", f"Node {who} at {ip} is refused: {reason}")
+    """Log a refusal, once per address and reason in a minute."""
+    ip = link.remote_ip.decode("ascii", "replace")
+    if membership_of(state).refusal_log.allows((ip, reason), int(state.now_ms)):
+        who = f"Node {node_id.decode()}" if is_node_id(node_id) else "A node"
+        state.host.log("warning", f"{who} at {ip} is refused: {reason}")

@@ -7,6 +7,7 @@ from typing import Final
 from disqued.bus.extension import NOBODY
 from disqued.core.runtime.room import Room
 from disqued.core.runtime.state import NodeState
+from disqued.core.telemetry.loglimit import LogLimit
 from disqued.membership.seedbook import SeedBook
 
 NAME: Final = "membership"
@@ -28,9 +29,8 @@ class Membership(Room):
         self.forgotten: dict[bytes, int] = {}
         """Forgotten nodes, and until when (unix milliseconds) gossip cannot bring them back."""
         self.seeds = SeedBook()
-        self.refusals_since_ms: int = 0
-        self.refusals_logged: dict[tuple[bytes, str], None] = {}
-        """When (unix milliseconds) a refusal was logged, by node and reason."""
+        self.refusal_log = LogLimit(1)
+        """Bounds the log lines about refused nodes, by address and reason."""
         self.rounds = 0
         """The number of rounds of the bus cron."""
         self.round_ms = 0

@@ -22,6 +22,8 @@ def handle_ping(state: NodeState, link: Link, sender: Peer | None, frame: Frame)
     """Answer a PING or a MEET, then take in what it says. Only MEET makes an unknown node a member."""
     if not admits(state, link, sender, frame):
         return
+    if link.peer is None and not link.sender:
+        link.bind(frame.sender)
     view = state.view
     if frame.kind == kinds.MEET or not view.ip or membership_of(state).ip_is_old:
         nodes.learn_own_ip(state, literal(link.local_ip))
@@ -40,7 +42,7 @@ def handle_pong(state: NodeState, link: Link, sender: Peer | None, frame: Frame)
         return
     peer = link.peer
     if peer is None:
-        _take_in(state, link, sender, frame)
+        _take_in(state, link, link.member, frame)
         return
     if peer.in_handshake:
         handshake.complete(state, peer, sender, link, frame)

@@ -13,6 +13,7 @@ from disqued.core.runtime.failures import report_bug
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.messageentry import MessageEntry
 from disqued.core.runtime.state import NodeState
+from disqued.core.telemetry.loglimit import LogLimit
 
 
 class Frames:
@@ -21,6 +22,8 @@ class Frames:
     def __init__(self, state: NodeState, limits: ClientLimits, messages: tuple[Message, ...]) -> None:
         self._state = state
         self._limits = limits
+        self._log_limit = LogLimit()
+        """Bounds the log lines about closed links, by the other end."""
         self.messages: list[MessageEntry | None] = [None] * kinds.KINDS
         """By number."""
         for message in messages:
@@ -36,7 +39,7 @@ class Frames:
         try:
             reader.feed(data)
             while not link.closed:
-                if reader.limit_bytes != MAX_FRAME_BYTES and self._is_from_member(link):
+                if reader.limit_bytes != MAX_FRAME_BYTES and self._belongs_to_member(link):
                     reader.limit_bytes = MAX_FRAME_BYTES
                 frame = reader.next()
                 if frame is None:
@@ -52,9 +55,27 @@ class Frames:
         if reader.buffered_bytes > BIG_BYTES:
             self._limits.watch_link(link)
 
-    def _is_from_member(self, link: Link) -> bool:
-        """Whether the last frame came from a member, as each link begins with a PING or a MEET."""
-        return not link.refused and link.sender in self._state.view.peers
+    def _belongs_to_member(self, link: Link) -> bool:
+        """Whether a member opened the link, which then may send long frames."""
+        if not link.sender or link.refused:
+            return False
+        self._look_up(link)
+        return link.member is not None
+
+    def _look_up(self, link: Link) -> None:
+        """Look up the member that a link belongs to."""
+        view = self._state.view
+        peer = view.peers.get(link.sender)
+        link.member = peer if peer is not None and not peer.in_handshake else None
+        link.sender_generation = view.generation
+
+    def _may_send(self, link: Link, sender: bytes) -> bool:
+        """Whether a node may send on a link. One that another node opened belongs to that node."""
+        if link.peer is None and link.sender and sender != link.sender:
+            self._give_up(link, f"it belongs to node {link.sender.decode()}, and another node ID sent a frame on it")
+            return False
+        self._look_up(link)
+        return True
 
     def _handle(self, link: Link, frame: Frame) -> None:
         """Handle one frame."""
@@ -65,24 +86,23 @@ class Frames:
             return
         message.traffic.received.value += 1
         sender = frame.sender
-        generation = state.view.generation
-        if sender != link.sender or generation != link.sender_generation:
-            link.sender = sender
-            link.sender_peer = state.view.peers.get(sender)
-            link.sender_generation = generation
-        peer = link.sender_peer
+        if (sender != link.sender or state.view.generation != link.sender_generation) and not self._may_send(
+            link, sender
+        ):
+            return
         if message.from_anyone is not None:
-            message.from_anyone(state, link, peer, frame)
+            message.from_anyone(state, link, state.view.peers.get(sender), frame)
         elif state.ending:
             return  # as if it was lost
-        elif message.handler is not None and peer is not None and not link.refused:
-            message.handler(state, peer, frame)
+        elif message.handler is not None and link.member is not None and not link.refused:
+            message.handler(state, link.member, frame)
 
     def _give_up(self, link: Link, reason: str) -> None:
-        """Close a link after a frame that is invalid or could not be handled."""
+        """Close a link after a frame that is invalid, unexpected, or could not be handled."""
         state = self._state
         who = link.peer.id if link.peer is not None else link.remote_ip
-        state.host.log("warning", f"Closing the bus link with {who.decode('ascii', 'replace')}: {reason}")
+        if self._log_limit.allows(who, int(state.now_ms)):
+            state.host.log("warning", f"Closing the bus link with {who.decode('ascii', 'replace')}: {reason}")
         if link.peer is not None and link.peer.link is link:
             link.peer.link = None
         state.ready.hang_up_link(link)

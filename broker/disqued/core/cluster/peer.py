@@ -13,7 +13,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from disqued.bus import kinds
 from disqued.bus.extension import NOBODY
-from disqued.bus.frame import MAX_FRAME_BYTES, MAX_UNKNOWN_BYTES, FrameReader
+from disqued.bus.frame import MAX_UNKNOWN_BYTES, FrameReader
 from disqued.core.cluster.copies import Copies
 
 BUS_PORT_DISTANCE: Final = 10000
@@ -127,11 +127,12 @@ class Link:
         """Address of the other end; empty until connected."""
         self.local_ip = local_ip
         """Address of this end, as the other node sees it."""
-        self.reader = FrameReader(MAX_UNKNOWN_BYTES if peer is None else MAX_FRAME_BYTES)
+        self.reader = FrameReader(MAX_UNKNOWN_BYTES)
         self.sender = b""
-        """The ID of the node that sent the last frame."""
-        self.sender_peer: Peer | None = None
-        """That node, None if it is unknown, as of `sender_generation`."""
+        """The only node that may send on a connection which it opened, since its first PING or MEET was admitted; empty
+        before that."""
+        self.member: Peer | None = None
+        """That node if it is a member, whose messages about jobs are handled; as of `sender_generation`."""
         self.sender_generation: i64 = -1
         """The generation of the view (`ClusterView`) in which it was looked up."""
         self.out: list[bytes] = []
@@ -159,6 +160,11 @@ class Link:
         self.refused: bool = False
         """Input is no longer read: the other end is not the expected node."""
         self.carrier: Carrier | None = None
+
+    def bind(self, sender: bytes) -> None:
+        """Take frames of this node only, on a connection that it opened."""
+        self.sender = sender
+        self.sender_generation = -1
 
     def flush(self) -> int:
         """Hand the output to the carrier; returns the number of bytes."""
