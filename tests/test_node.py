@@ -439,7 +439,7 @@ def test_a_monitor_sees_no_refused_requests_and_its_own_commands_first(local: Lo
         client.call(*words)
     (line,) = monitor.replies()
     assert isinstance(line, bytes)
-    assert line.endswith(b'"AUTH" "guess"')
+    assert line.endswith(b'"AUTH" "(redacted)"')
     monitor.send("PING")
     own, pong = monitor.replies()
     assert (own.endswith(b'"PING"'), pong) == (True, b"PONG")  # type: ignore[union-attr, arg-type]

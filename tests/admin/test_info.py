@@ -36,7 +36,7 @@ SECTIONS = {
     "Replication": "replications_waiting replication_timeouts external_replications async_held_back "
     "async_copies_missing copies_kept copies_refused",
     "Delivery": "duplicate_enqueues_dropped requeues_prevented",
-    "Acks": "acked_jobs ack_collections dummy_acks_made dummy_acks_collected acks_forwarded",
+    "Acks": "acked_jobs ack_collections dummy_acks_made dummy_acks_collected dummy_acks_dropped acks_forwarded",
     "Federation": "queues_asked_for queues_wanted_elsewhere jobs_imported imported_at_most_once jobs_exported",
 }
 """Those of the original, then ours."""

@@ -31,7 +31,7 @@ def test_a_monitor_sees_commands_before_they_run(local: LocalNode, client: Local
     head = b"+%d.%06d [127.0.0.1:40001] " % (at_s, at_us)
     assert client.received.splitlines(keepends=True)[1:] == [
         head + b'"ADDJOB" "q" "bo\\"dy\\x01\\r\\n" "0"\r\n',
-        head + b'"AUTH" "pw"\r\n',
+        head + b'"AUTH" "(redacted)"\r\n',
     ]
 
 

@@ -116,8 +116,6 @@ def test_a_changed_value_is_shown(name: bytes, value: bytes, shown: bytes) -> No
         (b"maxmemory", b"1 gb"),
         (b"maxmemory", b"9999999999gb"),
         (b"maxmemory", b""),
-        (b"requirepass", b"x" * 513),
-        (b"requirepass-former", b"x" * 513),
         (b"shutdown-on-sigterm", b"nosave"),
         (b"aof-restart-marker", b"1"),
         (b"dir", b"/tmp/\0"),

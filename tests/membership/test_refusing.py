@@ -146,7 +146,7 @@ def test_refusals_of_invented_ids_are_logged_once_per_address_and_minute() -> No
             ScriptedNode(local, ip, node_id=b"no ID %034x" % number).send_gossip(kinds.PING)
         return local.host.log_lines[before:]
 
-    refused = "A node at 10.0.0.9 is refused: it has no ID of 40 hexadecimal digits"
+    refused = "A node at 10.0.0.9 is refused: its ID is not one of 40 hexadecimal digits"
     assert knock(b"10.0.0.9") == [("warning", refused)]
     assert knock(b"10.0.0.9") == []
     assert len(knock(b"10.0.0.8")) == 1

@@ -35,6 +35,7 @@ COMMAND: Final[Command] = Command(
     "connection",
     "Authenticates the connection.",
     "[user] password",
+    secret_words=lambda _config, args: range(1, len(args)),
     before_auth=True,
     allowed_paused=True,
 )

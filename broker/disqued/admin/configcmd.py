@@ -14,6 +14,7 @@ from disqued.core.runtime import configfile
 from disqued.errors import ReplyError
 
 if TYPE_CHECKING:
+    from disqued.config import Config
     from disqued.core.clients.session import Session
     from disqued.core.runtime.state import NodeState
 
@@ -75,6 +76,14 @@ def rewrite_config_file(state: NodeState) -> None:
         raise ReplyError("ERR The server is running without a config file")
 
 
+def _secret_words(config: Config, args: list[bytes]) -> tuple[int, ...]:
+    """The value of a secret directive."""
+    if len(args) < 4 or args[1].upper() != b"SET":
+        return ()
+    option = config.option(args[2].decode("utf-8", "surrogateescape").lower())
+    return (3,) if option is not None and option.secret else ()
+
+
 _SUBCOMMANDS: Final = {
     b"GET": Subcommand(_get, 3, 3),
     b"SET": Subcommand(_set, 4, 4),
@@ -91,4 +100,5 @@ COMMAND: Final[Command] = Command(
     "Shows or changes the configuration, resets statistics, rewrites the configuration file.",
     "GET pattern | SET name value | RESETSTAT | REWRITE",
     "O(directives)",
+    secret_words=_secret_words,
 )

@@ -25,7 +25,7 @@ from disqued.cli.syntax import continuations, literals
 from disqued.resp.words import split_words
 
 HISTORY = Path("~/.disque_history")
-SECRET_WORDS = {"auth", "requirepass"}
+SECRET_WORDS = {"auth", "requirepass", "requirepass-former", "setuser"}
 COLOURS = Colours.from_dict({"hint": "ansibrightblack", "prompt": "ansicyan"})
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from disqued.config.glob import Glob
 from disqued.config.kinds import BadValueError, MemoryShare, decode
-from disqued.config.options import OPTIONS, Option
+from disqued.config.options import OPTIONS, REDACTED, Option
 from disqued.errors import ReplyError
 
 MAX_PATTERN_BYTES: Final = 1024
@@ -115,7 +115,8 @@ class Config:
         try:
             return option.attribute, option.kind.parse(value)
         except BadValueError:
-            raise ReplyError(f"ERR Invalid argument '{decode(value)}' for CONFIG SET '{decode(name)}'") from None
+            shown = REDACTED if option.secret else decode(value)
+            raise ReplyError(f"ERR Invalid argument '{shown}' for CONFIG SET '{decode(name)}'") from None
 
     def assign(self, attribute: str, value: object) -> None:
         """Store a value that comes from `parse` or from the table of options."""

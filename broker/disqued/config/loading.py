@@ -13,7 +13,7 @@ from typing import Any
 
 from disqued.config.config import Config
 from disqued.config.kinds import BAD_DIRECTIVE, BadValueError, Text, decode, encode
-from disqued.config.options import Option
+from disqued.config.options import REDACTED, Option
 from disqued.config.renames import rename_commands
 from disqued.resp.words import split_words
 
@@ -80,7 +80,13 @@ class _Reader:
             try:
                 self._apply(line, depth)
             except BadValueError as error:
-                raise ConfigError(number, line, str(error), file) from None
+                raise ConfigError(number, self._shown(line), str(error), file) from None
+
+    def _shown(self, line: str) -> str:
+        """The line as an error shows it: without the value of a secret directive."""
+        name, blank, _ = line.replace("\t", " ").partition(" ")
+        option = self.config.option(name.strip("\"'").lower())
+        return f"{name} {REDACTED}" if blank and option is not None and option.secret else line
 
     def _apply(self, line: str, depth: int) -> None:
         words = split_words(encode(line))

@@ -58,6 +58,8 @@ class Option(Generic[_T]):
     """Whether CONFIG REWRITE writes the directive; otherwise it keeps its lines as they are."""
     added: bool = False
     """Whether the directive does not exist in the original."""
+    secret: bool = False
+    """Whether the value is a password, which no log and no error shows."""
     in_file: bool = True
     """Whether a file may contain the directive; otherwise only CONFIG SET accepts it."""
 
@@ -72,6 +74,8 @@ class Option(Generic[_T]):
         return value
 
 
+REDACTED: Final = "(redacted)"
+"""Stands for a secret wherever directives or requests are shown."""
 DEFAULT_HTTP_PORT: Final = IfFree(9711)
 _FACILITIES: Final = ("user", *(f"local{number}" for number in range(8)))
 _YES_NO: Final = YesNo()
@@ -86,6 +90,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         "clients",
         "Password that clients must send with AUTH before other commands; empty for none.",
         settable=True,
+        secret=True,
     ),
     Option(
         "unixsocket",
@@ -468,6 +473,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         "clients",
         "Former password, which AUTH also accepts while clients change to `requirepass`; empty for none.",
         settable=True,
+        secret=True,
         added=True,
     ),
     Option(

@@ -20,6 +20,7 @@ from disqued.errors import AuthenticationRequired, ReplyError
 from disqued.resp.integers import parse_integer
 
 if TYPE_CHECKING:
+    from disqued.config import Config
     from disqued.core.clients.session import Session
     from disqued.core.cluster.peer import Peer
     from disqued.core.runtime.state import NodeState
@@ -94,6 +95,16 @@ class _Handshake:
                 )
 
 
+def _secret_words(_config: Config, args: list[bytes]) -> list[int]:
+    """User and password behind AUTH."""
+    return [
+        index
+        for at, word in enumerate(args)
+        if at > 1 and word.upper() == b"AUTH"
+        for index in range(at + 1, min(at + 3, len(args)))
+    ]
+
+
 def _handshake(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Authenticate, name the connection, switch the protocol, and reply with a map in the new one."""
     wanted = _Handshake(args[1:])
@@ -128,6 +139,7 @@ COMMAND: Final[Command] = Command(
     "Shows the nodes of the cluster; with a protocol version, the handshake of Redis.",
     "[2|3 [AUTH user password] [SETNAME name]]",
     "O(nodes)",
+    secret_words=_secret_words,
     before_auth=True,
     allowed_paused=True,
 )

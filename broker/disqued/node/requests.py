@@ -200,7 +200,7 @@ class Requests:
             self._check(entry, session, args)
             state = self._state
             if self._monitoring.sessions:
-                self._monitoring.show(session, args)
+                self._monitoring.show(session, entry, args)
             session.last_command = entry.name
             try:
                 entry.handler(state, session, args)

@@ -7,10 +7,12 @@ command is in its `CommandEntry` (`commands.entry`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from disqued.config import Config
+from disqued.config.options import REDACTED
 from disqued.core.clients.session import Session
 
 Handler: TypeAlias = Callable[[Any, Session, list[bytes]], None]
@@ -36,7 +38,18 @@ class Command:
     """Whether a request that would be refused because memory is short needs no memory."""
     may_follow: Callable[[Any, Session, list[bytes]], bool] | None = None
     """Whether a request may start while requests of the same client wait for their replies (`clients.pipeline`)."""
+    secret_words: Callable[[Config, list[bytes]], Iterable[int]] | None = None
+    """Returns the indexes of the words that are secret; MONITOR and the logs show REDACTED instead of them."""
     before_auth: bool = False
     """Allowed before AUTH. (Not in `flags`, because COMMAND shows the flags of the original.)"""
     allowed_paused: bool = False
     """Runs during CLIENT PAUSE: what a client needs in order to end the pause."""
+
+    def redacted(self, config: Config, args: list[bytes]) -> list[bytes]:
+        """The words of a request, without its secrets."""
+        if self.secret_words is None:
+            return args
+        shown = list(args)
+        for index in self.secret_words(config, args):
+            shown[index] = REDACTED.encode()
+        return shown

@@ -47,10 +47,11 @@ class Monitoring:
             limits_ns.append(config.latency_monitor_threshold * 1_000_000)
         self.slow_ns = min([*limits_ns, _NEVER_NS])
 
-    def show(self, session: Session, args: list[bytes]) -> None:
+    def show(self, session: Session, entry: CommandEntry, args: list[bytes]) -> None:
         """Stream a request to the monitoring clients before it runs."""
         now_us = self._host.wall_us()
-        words = b" ".join([quote_word(word) for word in shorten(args, MAX_SHOWN_WORDS, MAX_SHOWN_BYTES)])
+        shown = shorten(entry.command.redacted(self._config, args), MAX_SHOWN_WORDS, MAX_SHOWN_BYTES)
+        words = b" ".join([quote_word(word) for word in shown])
         peer = b"unix:" + session.address.rpartition(b":")[0] if session.unix_socket else session.address
         line = b"+%d.%06d [%b] %b\r\n" % (now_us // 1_000_000, now_us % 1_000_000, peer, words)
         for monitor in self.sessions:
@@ -63,7 +64,8 @@ class Monitoring:
         at_s = self._host.wall_us() // 1_000_000
         spent_us = spent_ns // 1000
         if 0 <= config.slowlog_log_slower_than <= spent_us:
-            self.slowlog.add(args, at_s, spent_us, config.slowlog_max_len)
+            shown = entry.command.redacted(config, args)
+            self.slowlog.add(shown, at_s, spent_us, config.slowlog_max_len)
         spent_ms = spent_us // 1000
         if 0 < config.latency_monitor_threshold <= spent_ms:
             self.latency.add(b"fast-command" if entry.fast else b"command", at_s, spent_ms)
