@@ -1,7 +1,7 @@
 """Sends valid commands with extreme arguments to a node, and measures how long each turn takes.
 
-Every node of the run lives for a few hundred requests on several connections; then the next one starts with the same
-grammar and other settings. Another client always gets its reply, whatever the others sent.
+Every node of the run lives for a few hundred requests on several connections. Another client always gets its reply,
+whatever the others sent.
 """
 
 from __future__ import annotations
@@ -34,19 +34,22 @@ def run(requests: int, seed: int) -> str:
     """
     longest_ms = 0.0
     grown = 0
-    for number in range(-(-requests // REQUESTS_PER_NODE)):
-        name = f"{seed}/{number}"
+    left = requests
+    nodes = 0
+    while left > 0:
+        name = f"{seed}/{nodes}"
+        nodes += 1
         try:
             story = _Story(name)
             before = resident_bytes()
-            story.play(min(REQUESTS_PER_NODE, requests - number * REQUESTS_PER_NODE))
+            left -= story.play(min(REQUESTS_PER_NODE, left))
             grown = max(grown, resident_bytes() - before)
             if grown > MAX_GROWTH_BYTES:
                 raise Violation(f"the process grew by {grown >> 20} MiB")
         except Violation as violation:
             raise Violation(f"commands, node {name}: {violation}") from violation
         longest_ms = max(longest_ms, story.victim.longest_ms)
-    return f"{requests} requests; longest turn {longest_ms:.1f} ms, largest growth {grown >> 20} MiB"
+    return f"{requests} requests to {nodes} nodes; longest turn {longest_ms:.1f} ms, largest growth {grown >> 20} MiB"
 
 
 class _Story:
@@ -62,9 +65,9 @@ class _Story:
         self._grammar = Grammar(ROOMS.commands, chance, jobs)
         self._clients = [self.victim.collector() for _ in range(_CONNECTIONS)]
 
-    def play(self, requests: int) -> None:
-        """Send the requests."""
-        for _ in range(requests):
+    def play(self, requests: int) -> int:
+        """Send so many requests, fewer if one ends the node or sets a password. Returns the number."""
+        for number in range(requests):
             words = self._grammar.request()
             at = self._chance.randrange(_CONNECTIONS)
             try:
@@ -72,8 +75,9 @@ class _Story:
                 self._serve_bystander()
             except Violation as violation:
                 raise Violation(f"{_shown(words)}: {violation}") from violation
-            if self.victim.host.ended is not None:
-                return
+            if self.victim.host.ended is not None or self.victim.node.state.password:
+                return number + 1
+        return requests
 
     def _connection(self, at: int) -> Collector:
         """A hostile connection; a new one if the node closed it, or if it waits for jobs that never come."""
@@ -105,7 +109,7 @@ class _Story:
         raise Violation(f"a command is not finished after {_MAX_STEPS} turns")
 
     def _serve_bystander(self) -> None:
-        """Another client gets the reply to its PING, if it needs no password that was just set."""
+        """Another client gets the reply to its PING."""
         victim = self.victim
         if victim.node.state.client_pause.until_ms > victim.now_ms:
             self._bystander.send("CLIENT", "UNPAUSE")

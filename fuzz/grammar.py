@@ -78,7 +78,7 @@ class Grammar:
             return
         for _ in range(self._times() if argument.repeated else 1):
             if argument.kind == "oneof":
-                self._append(words, chance.choice(argument.parts))
+                self._append_one(words, chance.choice(argument.parts))
             elif argument.kind == "block":
                 for part in argument.parts:
                     self._append(words, part)
@@ -87,6 +87,13 @@ class Grammar:
                     words.append(argument.token.encode())
                 if argument.kind == "string":
                     words.append(self._values.get(argument.name, self._value)())
+
+    def _append_one(self, words: list[bytes], choice: Argument) -> None:
+        """Append one of several alternatives; `yes` in `yes|no` is the word itself, `section` may stand for a value."""
+        if choice.kind == "string" and not choice.token and self._chance.random() < 0.7:
+            words.append(choice.name.encode())
+        else:
+            self._append(words, choice)
 
     def _times(self) -> int:
         """How often to repeat an argument: mostly once, rarely many thousand times."""
@@ -131,5 +138,5 @@ class Grammar:
     def _value(self) -> bytes:
         dice = self._chance.random()
         if dice < 0.6:
-            return self._chance.choice(_NUMBERS)
+            return b"%d" % self._chance.randrange(200) if dice < 0.3 else self._chance.choice(_NUMBERS)
         return self._chance.choice(_WORDS) if dice < 0.95 else self._bytes()

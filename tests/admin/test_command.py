@@ -139,3 +139,9 @@ def test_unknown_subcommands_are_refused(client: LocalClient, words: str) -> Non
 )
 def test_a_syntax_line_is_read_into_arguments(line: str, arguments: tuple[Argument, ...]) -> None:
     assert read_syntax(line) == arguments
+
+
+@pytest.mark.parametrize("subcommand", ["DOCS", "INFO"])
+def test_the_number_of_names_is_bounded(client: LocalClient, subcommand: str) -> None:
+    assert len(ask(client, "COMMAND", subcommand, *["ping"] * 256)) >= 256
+    assert "wrong number of arguments" in str(client.call("COMMAND", subcommand, *["ping"] * 257))
