@@ -4,6 +4,9 @@ Two servers with one file would run the same node twice, so the lock is taken be
 never replaced by another one, which would not be locked. It is never empty or incomplete either, so a killed process
 leaves a valid file: new text overwrites the old text in one write, padded with empty lines to the old length, and then
 the file is truncated.
+
+The first save of a process is synced, with the name of the file, before the node tells anyone its ID. Otherwise a power
+loss could take the file and leave an append-only file, and the node would return as a new one with the jobs of another.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from pathlib import Path
 
 from disqued.membership.nodesconf import Saved, decode
 from disqued.server.fatal import Fatal
-from disqued.server.files import open_private
+from disqued.server.files import open_private, sync_directory
 
 
 class NodesFile:
@@ -28,6 +31,8 @@ class NodesFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = _lock(path)
+        self._lasting = False
+        """Whether a power loss leaves the file, with the ID of this node."""
 
     def load(self) -> Saved | None:
         """The saved state of this node and the others; None if the file is empty.
@@ -47,7 +52,7 @@ class NodesFile:
             ) from error
 
     def save(self, text: str, *, sync: bool) -> None:
-        """Replace the contents, and sync them to disk if `sync`.
+        """Replace the contents, and sync them to disk if `sync` or if this is the first time.
 
         Raises:
             OSError: the file cannot be written.
@@ -59,8 +64,11 @@ class NodesFile:
             if file.write(padded) < len(padded):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             file.truncate(len(data))
-            if sync:
+            if sync or not self._lasting:
                 os.fsync(file.fileno())
+        if not self._lasting:
+            sync_directory(self.path.parent)
+            self._lasting = True
 
     def close(self) -> None:
         """Release the lock."""
