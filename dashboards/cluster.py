@@ -110,9 +110,13 @@ _MEMBERS: Final = Row(
         ),
         Panel(
             "Clock skew per node",
-            "The largest difference to the clock of another node.",
+            "The largest difference to the clock of another node, and how far the wall clock was set since the node "
+            "started.",
             "s",
-            (Query("max by (instance) (disque_clock_skew_seconds{<nodes>})", "{{instance}}"),),
+            (
+                Query("max by (instance) (disque_clock_skew_seconds{<nodes>})", "{{instance}}"),
+                Query("disque_clock_offset_seconds{<nodes>}", "{{instance}}: set"),
+            ),
             steps=((0.5, RISK),),
             empty="there is only one node",
         ),

@@ -26,7 +26,8 @@ SECTIONS = {
     "Jobs": "registered_jobs queued_jobs jobs_waiting_for_copies max_replicate",
     "Queues": "registered_queues",
     "Persistence": "loading aof_enabled aof_state aof_rewrite_in_progress aof_rewrite_scheduled "
-    "aof_last_rewrite_time_sec aof_current_rewrite_time_sec aof_last_bgrewrite_status aof_last_write_status",
+    "aof_last_rewrite_time_sec aof_current_rewrite_time_sec aof_last_bgrewrite_status aof_last_write_status "
+    "clock_offset_ms clock_steps",
     "Stats": "total_connections_received total_commands_processed instantaneous_ops_per_sec total_net_input_bytes "
     "total_net_output_bytes instantaneous_input_kbps instantaneous_output_kbps rejected_connections latest_fork_usec "
     "expired_jobs evicted_jobs",

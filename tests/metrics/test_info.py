@@ -78,6 +78,8 @@ IN_INFO = {
     "aof_pending_bio_fsync": "true for a moment: disque_aof_fsync_duration_seconds has the duration",
     "aof_delayed_fsync": "disque_aof_delayed_fsyncs_total",
     "aof_damaged_records": "disque_aof_damaged_records_total",
+    "clock_offset_ms": "disque_clock_offset_seconds",
+    "clock_steps": "the large changes of the offset",
     "aof_last_fsync_ms": "disque_aof_fsync_duration_seconds",
     "aof_unsynced_bytes": "disque_aof_unsynced_bytes",
     "aof_refusing": "disque_aof_failed",

@@ -336,11 +336,13 @@ def test_info_shows_the_fields_of_the_original_first(client: LocalClient) -> Non
         "aof_last_fsync_ms",
         "aof_unsynced_bytes",
         "aof_refusing",
+        "clock_offset_ms",
+        "clock_steps",
     ]
 
 
 def test_info_shows_no_sizes_while_the_file_is_off() -> None:
-    assert list(info(LocalNode().client())) == ORIGINAL_FIELDS
+    assert list(info(LocalNode().client())) == [*ORIGINAL_FIELDS, "clock_offset_ms", "clock_steps"]
 
 
 def test_info_shows_written_and_unsynced_bytes(local: LocalNode, client: LocalClient) -> None:

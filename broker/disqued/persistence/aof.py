@@ -140,6 +140,10 @@ class Aof(DiskOwner):
         """Rewrite the file in the new working directory."""
         self._restart_rewrite()
 
+    def correct_times(self) -> None:
+        """Rewrite the file, because the times of its jobs are too early."""
+        self._restart_rewrite()
+
     def drop_all(self) -> None:
         """Rewrite the file after all jobs were dropped at once without records; until then it does not count."""
         self._state.lifecycle.journal.changes.clear()
@@ -160,6 +164,7 @@ class Aof(DiskOwner):
         state = self._state
         journal = state.lifecycle.journal
         if journal.changes:
+            self._records.ahead_s = state.wall_ahead_s
             group = self._records.group(journal, state.view.node_id, with_sum=state.config.aof_checksums)
             if group:
                 self._log(group)

@@ -14,7 +14,7 @@ from mypy_extensions import i64
 
 from disqued.core.host import disk
 from disqued.core.host.disk import DiskOwner, DiskWork
-from disqued.core.jobs.codec import CorruptJob
+from disqued.core.jobs.codec import CTIMES_PER_S, CorruptJob
 from disqued.core.jobs.job import QUEUED
 from disqued.core.jobs.jobid import is_made_by
 from disqued.core.lifecycle.lifecycle import EXPIRY_GRACE_MS
@@ -228,6 +228,9 @@ class Loader(DiskOwner):
             self.damage.skip(Damage(entry.offset, entry.end, 0, str(error)))
             return
         job = unpacked.job
+        if state.wall_ahead_s != 0:  # the node loads its file again, after its wall clock was set
+            job.expire_at_s -= state.wall_ahead_s
+            job.ctime -= state.wall_ahead_s * CTIMES_PER_S
         if job.expire_at_s * 1000 + EXPIRY_GRACE_MS <= state.now_ms:
             self.progress.expired += 1
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disqued.core.telemetry.metric import counter, gauge
-from disqued.persistence.room import aof_of
+from disqued.persistence.room import aof_of, clock_of
 
 if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
@@ -97,5 +97,10 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
         "disque_aof_damaged_records_total",
         "Places of damage that were left out when files were loaded.",
         lambda state: int(aof_of(state).damaged_places),
+    ),
+    gauge(
+        "disque_clock_offset_seconds",
+        "How far the wall clock was set since the node started: positive if it is ahead of the node's time.",
+        lambda state: int(clock_of(state).offset_ms) / 1000,
     ),
 )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
+from disqued.core.jobs.codec import CTIMES_PER_S
 from disqued.core.jobs.jobid import stamp_of
 from disqued.core.lifecycle.keys import DEFAULT_WINDOW_S
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 SPAN_S: Final = 60
 MAX_KEPT: Final = 100_000
-_CTIMES_PER_S: Final = 1_000_000_000
 
 
 class Recent:
@@ -37,7 +37,7 @@ class Recent:
 
     def note(self, job: Job, now_ms: i64) -> None:
         """Note a loaded job that this node created. A creation time in the future counts as now."""
-        second: int = min(job.ctime // _CTIMES_PER_S, now_ms // 1000)
+        second: int = min(job.ctime // CTIMES_PER_S, now_ms // 1000)
         newest: int = self._seconds[-1] if self._seconds else second
         if second <= newest - SPAN_S:
             return

@@ -46,10 +46,10 @@ def head(size: i64) -> bytes:
     return _KEEP % size
 
 
-def keep(job: Job, holders: Holders, node_id: bytes, state: i64, *, with_sum: bool) -> bytes:
-    """The record that keeps a job in this state."""
+def keep(job: Job, holders: Holders, node_id: bytes, state: i64, *, with_sum: bool, ahead_s: i64 = 0) -> bytes:
+    """The record that keeps a job in this state. `ahead_s`: how far the wall clock is ahead of the node's time."""
     delivered = job.delivered
-    packed = pack_for_disk(job, state, holders.pack((node_id,) if delivered is None else delivered))
+    packed = pack_for_disk(job, state, holders.pack((node_id,) if delivered is None else delivered), ahead_s)
     if with_sum:
         packed += SUM_MARK + _SUM.pack(crc32(packed))
     return b"".join((head(len(packed)), packed, b"\r\n"))

@@ -12,7 +12,7 @@ from zlib import crc32
 from mypy_extensions import i64
 
 from disqued.core.cluster.holders import Holders
-from disqued.core.jobs.codec import expiry_on_disk, pack_for_disk
+from disqued.core.jobs.codec import ctime_on_disk, expiry_on_disk, pack_for_disk
 from disqued.core.jobs.job import ACKED, Job
 from disqued.core.jobs.template import JobTemplate
 from disqued.core.lifecycle.journal import Journal
@@ -43,6 +43,8 @@ class RecordWriter:
         self._templates = [RecordTemplate() for _ in range(_TEMPLATES)]
         self._node_id = b""
         self._with_sum: bool = False
+        self.ahead_s: i64 = 0
+        """How far the wall clock is ahead of the node's time."""
 
     def group(self, journal: Journal, node_id: bytes, *, with_sum: bool) -> bytes:
         """Return the records of all changes in the journal, and empty it."""
@@ -72,11 +74,14 @@ class RecordWriter:
         template = self._templates[(last + size) & (_TEMPLATES - 1)]
         if not template.matches(job, state):
             template.remember(job, state)
-            records.append(whole_record(job, self._all_holders, node_id, state, with_sum=with_sum))
+            records.append(
+                whole_record(job, self._all_holders, node_id, state, with_sum=with_sum, ahead_s=self.ahead_s)
+            )
             return
         if not template.is_cut:
             self._cut(template, job, state)
-        packed = template.fill(job, expiry_on_disk(job))
+        ahead_s = self.ahead_s
+        packed = template.fill(job, expiry_on_disk(job, ahead_s), ctime_on_disk(job, ahead_s))
         records.append(template.head)
         records.append(packed)
         records.append(_pack_end(SUM_MARK, _sum(packed), _END) if with_sum else _END)
@@ -85,6 +90,6 @@ class RecordWriter:
         """Make a template from this job, which matches the one before."""
         delivered = job.delivered
         holders = self._all_holders.pack((self._node_id,) if delivered is None else delivered)
-        packed = pack_for_disk(job, state, holders)
+        packed = pack_for_disk(job, state, holders, self.ahead_s)
         template.head = head(len(packed) + SUM_BYTES if self._with_sum else len(packed))
         template.cut(job, packed, 0)

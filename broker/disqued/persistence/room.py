@@ -11,6 +11,7 @@ from disqued.core.runtime.room import Room
 from disqued.core.runtime.state import NodeState
 from disqued.persistence.aof import Aof
 from disqued.persistence.status import status_fields
+from disqued.persistence.wallclock import WallClock
 
 if TYPE_CHECKING:
     from disqued.core.telemetry.fields import Fields
@@ -25,6 +26,7 @@ class PersistenceRoom(Room):
     def __init__(self, state: NodeState) -> None:
         super().__init__(state)
         self.aof = Aof(state)
+        self.clock = WallClock(state)
 
     def start(self) -> None:
         """Load the file."""
@@ -49,7 +51,9 @@ class PersistenceRoom(Room):
             self.aof.rewrite_slice()
 
     def cron(self) -> None:
-        """Retry what failed, and rewrite the file if it has grown enough."""
+        """Follow the wall clock, retry what failed, and rewrite the file if it has grown enough."""
+        if self.clock.follow():
+            self.aof.correct_times()
         self.aof.cron()
 
     def config_changed(self, attribute: str) -> None:
@@ -81,7 +85,14 @@ class PersistenceRoom(Room):
 
     def persistence_status(self) -> Fields:
         """The state of the file."""
-        return status_fields(self.state, self.aof)
+        return [*status_fields(self.state, self.aof), *self.clock.fields()]
+
+
+def clock_of(state: NodeState) -> WallClock:
+    """The wall clock of a node."""
+    room = state.rooms[NAME]
+    assert isinstance(room, PersistenceRoom)
+    return room.clock
 
 
 def aof_of(state: NodeState) -> Aof:

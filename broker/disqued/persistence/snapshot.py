@@ -37,6 +37,7 @@ class Snapshot:
         self._controlled: bool = controlled
         """Whether this is the file of a controlled shutdown; see `records.stored_state`."""
         self._writer = RecordWriter(state.holders)
+        self._writer.ahead_s = state.wall_ahead_s
         self._kinds = list(state.lifecycle.journal.kinds.values())
         """The kinds of the rooms that were not begun."""
         self._others: Iterator[list[Words]] | None = None

@@ -27,7 +27,7 @@ class JobFrames:
         state = i64(job.state)
         matches = bus is self._bus and message_flags == self._message_flags and template.matches(job, state)
         if matches and template.is_cut:
-            return template.fill(job, expiry_on_bus(job, now_ms))
+            return template.fill(job, expiry_on_bus(job, now_ms), job.ctime)
         delivered = job.delivered
         assert delivered is not None
         frame = bus.jobs(kinds.REPLJOB, [pack_for_bus(job, now_ms, holders.pack(delivered))], message_flags)

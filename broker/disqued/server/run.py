@@ -40,6 +40,7 @@ from disqued.server.nodesfile import NodesFile
 from disqued.server.restart import start_again
 from disqued.server.shell import Clock, DetachedSession, Shell
 from disqued.server.signals import Signals
+from disqued.server.startclock import start_ms
 
 _NODE_ID_BYTES: Final = 20
 _TURN_S: Final = 0.01
@@ -83,7 +84,7 @@ class Run:
             if self._http_sockets:
                 self._host.reserved_descriptors += MOST_CONNECTIONS
             self._limit_clients()
-            self._clock = Clock(time.time_ns() // 1_000_000)
+            self._clock = Clock(start_ms(time.time_ns() // 1_000_000, (nodes.path, Path(config.appendfilename))))
             self._node = self._make_node(nodes)
             self._leftovers = leftovers.pop_all()
         python = platform.python_version()

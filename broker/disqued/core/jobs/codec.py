@@ -80,9 +80,18 @@ def expiry_on_bus(job: Job, now_ms: i64) -> i64:
     return max(left_s, 0) + 1
 
 
-def expiry_on_disk(job: Job) -> i64:
-    """The expiry as it is stored, in unix seconds."""
-    return i64(job.expire_at_s)
+CTIMES_PER_S: Final = 1_000_000_000
+"""Units of `ctime` per second."""
+
+
+def expiry_on_disk(job: Job, ahead_s: i64) -> i64:
+    """The expiry as it is stored, in unix seconds. `ahead_s`: how far the wall clock is ahead of the node's time."""
+    return job.expire_at_s + ahead_s
+
+
+def ctime_on_disk(job: Job, ahead_s: i64) -> i64:
+    """The creation time as it is stored, by the wall clock like the expiry."""
+    return job.ctime + ahead_s * CTIMES_PER_S
 
 
 def clamped(expiry: i64) -> i64:
@@ -90,8 +99,11 @@ def clamped(expiry: i64) -> i64:
     return min(max(expiry, 0), _MAX_EXPIRE)
 
 
-def pack(job: Job, state: i64, flags: i64, expire: i64, holders: bytes) -> bytes:
-    """Serialise a job; `holders` is the number of holders followed by their IDs (`Holders.pack`)."""
+def pack(job: Job, state: i64, flags: i64, expire: i64, holders: bytes, ahead_s: i64 = 0) -> bytes:
+    """Serialise a job; `holders` is the number of holders followed by their IDs (`Holders.pack`).
+
+    `ahead_s` is added to the creation time.
+    """
     queue = job.queue
     body = job.body
     fixed = _FIXED.pack(
@@ -101,7 +113,7 @@ def pack(job: Job, state: i64, flags: i64, expire: i64, holders: bytes) -> bytes
         flags,
         job.repl,
         clamped(expire),
-        job.ctime,
+        ctime_on_disk(job, ahead_s),
         job.delay_s,
         job.retry_s,
         job.nacks,
@@ -116,9 +128,9 @@ def pack_for_bus(job: Job, now_ms: i64, holders: bytes) -> bytes:
     return pack(job, i64(job.state), i64(job.flags) & _SENT_FLAGS, expiry_on_bus(job, now_ms), holders)
 
 
-def pack_for_disk(job: Job, state: i64, holders: bytes) -> bytes:
-    """Serialise a job for the append-only file, with the given state."""
-    return pack(job, state, i64(job.flags) & STORED_FLAGS, expiry_on_disk(job), holders)
+def pack_for_disk(job: Job, state: i64, holders: bytes, ahead_s: i64 = 0) -> bytes:
+    """Serialise a job for the append-only file, with the given state and its times by the wall clock."""
+    return pack(job, state, i64(job.flags) & STORED_FLAGS, expiry_on_disk(job, ahead_s), holders, ahead_s)
 
 
 def unpack(data: bytes, at: i64, end: i64) -> Unpacked:

@@ -98,17 +98,17 @@ class JobTemplate:
             f"{len(self._after_ctime)}s{len(job.body)}s{len(self._after_body)}s"
         ).pack
 
-    def fill(self, job: Job, expiry: i64) -> bytes:
+    def fill(self, job: Job, expiry: i64, ctime: i64) -> bytes:
         """The bytes of a job that matches, prefix included, once the template is cut.
 
-        `expiry` is that of the codec (`expiry_on_bus`, `expiry_on_disk`).
+        `expiry` is that of the codec (`expiry_on_bus`, `expiry_on_disk`), and so is `ctime` on disk (`ctime_on_disk`).
         """
         return self._pack(
             self._before_id,
             job.id,
             self._after_id,
             clamped(expiry),
-            job.ctime,
+            ctime,
             self._after_ctime,
             job.body,
             self._after_body,
@@ -128,7 +128,7 @@ class BusJobs:
         state = i64(job.state)
         matches = holders is self._holders and template.matches(job, state)
         if matches and template.is_cut:
-            return template.fill(job, expiry_on_bus(job, now_ms))
+            return template.fill(job, expiry_on_bus(job, now_ms), job.ctime)
         packed = pack_for_bus(job, now_ms, holders)
         if matches:
             template.cut(job, packed, 0)
