@@ -189,7 +189,7 @@ def test_peeking_continues_behind_jobs_that_leave_the_queue(local: LocalNode) ->
     slow(local)
     client.send("QPEEK", "mail", MANY)
     local.run(milliseconds=1)
-    taken = worker.take("mail", count=1000)
+    taken = worker.take("mail", count=500) + worker.take("mail", count=500)
     peeked = finish(local, client)
     assert isinstance(peeked, list)
     seen = [job[1] for job in peeked]
@@ -217,6 +217,24 @@ def test_everything_is_gone_at_once_and_freed_in_slices(local: LocalNode) -> Non
     assert other.take("mail") == [kept]
     assert local.node.state.lifecycle.table.count == 1
     assert other.call("QSCAN", "0") == [b"0", [b"mail"]]
+
+
+def test_other_clients_are_served_while_a_client_takes_many_jobs(local: LocalNode) -> None:
+    client, other = local.client(), local.client()
+    ids = fill(client)
+    more = fill(client, 600, "more")
+    slow(local)
+    client.send("GETJOB", "COUNT", 2 * MANY, "FROM", "mail", "none", "more")
+    local.run(milliseconds=1)
+    assert 0 < qlen(other) < MANY
+    assert other.call("PING") == b"PONG"
+    reply = finish(local, client)
+    assert isinstance(reply, list)
+    taken = [job[1] for job in reply]
+    assert taken[:4] == [ids[0], more[0], ids[1], more[1]], "the queues are visited in turn"
+    assert sorted(taken) == sorted(ids + more)
+    assert qlen(other) == 0
+    assert other.take("mail", "more") == []
 
 
 def test_dropped_jobs_are_not_queued_again_while_they_are_freed(local: LocalNode) -> None:

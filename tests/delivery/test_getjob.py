@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
+
 import pytest
 
 from disqued.client import ResponseError
+from disqued.core.memory.accounting import BASE_BYTES, CLIENT_BYTES, WAIT_BYTES, queue_bytes
+from disqued.delivery.getjob import MOST_QUEUES
 from disqued.testing.cluster import Cluster
 from disqued.testing.local import LocalClient, LocalNode
 
@@ -157,3 +162,78 @@ def test_leaving_node_delivers_its_jobs_but_lets_no_client_wait() -> None:
     assert client.call("CLUSTER", "LEAVING", "yes") == b"OK"
     assert client.take("mail") == [job]
     assert str(client.call("GETJOB", "FROM", "mail")).startswith("LEAVING This node is leaving the cluster")
+
+
+def test_a_queue_is_not_made_only_to_see_that_it_has_no_job(local: LocalNode, client: LocalClient) -> None:
+    assert client.take("missing", "none") == []
+    assert len(local.node.state.lifecycle.queues) == 0
+
+
+def test_the_number_of_queues_of_a_request_is_bounded(local: LocalNode, client: LocalClient) -> None:
+    names = [f"queue {number}" for number in range(MOST_QUEUES + 1)]
+    assert client.raw("GETJOB", "FROM", *names) == (
+        f"-ERR GETJOB takes at most {MOST_QUEUES} queues, {MOST_QUEUES + 1} were given\r\n".encode()
+    )
+    assert len(local.node.state.lifecycle.queues) == 0
+    client.send("GETJOB", "TIMEOUT", 100, "FROM", *names[1:], *names[1:])
+    assert len(local.node.state.lifecycle.queues) == MOST_QUEUES
+
+
+def test_no_queues_are_made_for_waiting_clients_when_memory_is_used_up(local: LocalNode, client: LocalClient) -> None:
+    """Clients that wait for ever more queues must not fill the memory past its limit."""
+    client.call("CONFIG", "SET", "maxmemory", "3mb")
+    refused = b""
+    for number in range(40):
+        waiting = local.client()
+        names = [f"{number} {queue}" for queue in range(MOST_QUEUES)]
+        waiting.send("GETJOB", "FROM", *names)
+        refused = waiting.received
+    assert refused.startswith(b"-OOM command not allowed when used memory > 'maxmemory'.")
+    memory = local.node.state.lifecycle.memory
+    assert memory.used_bytes < memory.maximum_bytes * 2
+    worker = local.client()
+    assert worker.raw("PAUSE", "new", "in").startswith(b"-OOM ")
+    assert worker.call("PAUSE", "0 0", "in") == b"in"
+    worker.send("GETJOB", "FROM", "0 0")
+    assert worker.silent, "a client may wait for a queue that exists"
+
+
+def test_waits_are_counted_and_no_longer_when_they_end(local: LocalNode, client: LocalClient) -> None:
+    memory = local.node.state.lifecycle.memory
+    client.send("GETJOB", "TIMEOUT", 100, "FROM", "a", "b", "a")
+    queues = queue_bytes(b"a") + queue_bytes(b"b")
+    assert memory.used_bytes == BASE_BYTES + CLIENT_BYTES + queues + 2 * WAIT_BYTES
+    local.run(milliseconds=200)
+    assert memory.used_bytes == BASE_BYTES + CLIENT_BYTES + queues
+
+
+def test_a_paused_queue_goes_when_it_is_resumed_and_idle(local: LocalNode, client: LocalClient) -> None:
+    client.call("PAUSE", "mail", "in")
+    local.run(seconds=400)
+    assert len(local.node.state.lifecycle.queues) == 1
+    client.call("PAUSE", "mail", "none")
+    local.run(seconds=400)
+    assert len(local.node.state.lifecycle.queues) == 0
+
+
+def test_a_queue_that_is_empty_is_visited_once(client: LocalClient) -> None:
+    """A request with COUNT and many names must not visit them all for each job."""
+    ids = [client.add("mail", str(number)) for number in range(300)]
+    for number in range(MOST_QUEUES - 2):
+        client.call("PAUSE", f"queue {number}", "in")
+    client.add("held")
+    client.call("PAUSE", "held", "out")
+    names = [*(f"queue {number}" for number in range(MOST_QUEUES - 2)), "held", "mail"]
+    visits = 0
+
+    def count(frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal visits
+        visits += event == "call" and frame.f_code.co_name == "take"
+
+    sys.setprofile(count)
+    try:
+        taken = client.take(*names, count=512)
+    finally:
+        sys.setprofile(None)
+    assert taken == ids
+    assert visits <= MOST_QUEUES + len(ids) + 10

@@ -209,3 +209,19 @@ def test_clients_that_waited_before_the_cluster_formed_are_served() -> None:
     job = added(first)
     cluster.run(milliseconds=100)
     assert received(worker) == [job]
+
+
+def test_a_node_with_a_congested_link_is_asked_when_it_is_free(pair: Cluster) -> None:
+    """Clients can name hundreds of thousands of queues, and a message for each would overflow the link."""
+    first, second = pair.members
+    link = second.node.state.view.peers[first.id].link
+    assert link is not None
+    link.congested = True
+    waiting(second)
+    assert asked(pair, by=second) == []
+    link.congested = False
+    pair.run(seconds=1)
+    assert len(asked(pair, by=second)) >= 1
+    job = added(first)
+    pair.run(milliseconds=100)
+    assert second.admin.show(job)["state"] == b"active"

@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, precondition, rule
 
-from disqued.core.memory.accounting import BASE_BYTES, CLIENT_BYTES, JOB_BYTES, body_bytes, queue_bytes
+from disqued.core.memory.accounting import BASE_BYTES, CLIENT_BYTES, JOB_BYTES, WAIT_BYTES, body_bytes, queue_bytes
 from disqued.testing.local import LocalNode
 from simulation.model import JITTER_MS, LATENESS_MS, Model, ModelJob, ModelWait
 
@@ -199,7 +199,7 @@ class OneNode(RuleBasedStateMachine):
         _, queues = state.lifecycle.queues.scan(0, 1000)
         expected = BASE_BYTES + CLIENT_BYTES * len(state.sessions)
         expected += len(self.model.jobs) * (JOB_BYTES + body_bytes(len(BODY)))
-        expected += sum(queue_bytes(queue.name) for queue in queues)
+        expected += sum(queue_bytes(queue.name) + WAIT_BYTES * int(queue.waiting) for queue in queues)
         assert state.lifecycle.memory.used_bytes == expected
         assert state.lifecycle.table.count == len(self.model.jobs)
 

@@ -1,7 +1,10 @@
 """GETJOB: take jobs from queues, or wait for one.
 
 With COUNT and several queues the queues are visited in turn, one job each, until COUNT jobs were taken or a whole round
-yielded none. A client that has to wait gets exactly one job (`waiters`).
+yielded none. A client that has to wait gets exactly one job (`waiters`). Many jobs are taken in slices.
+
+A queue is not made only to see that it has no job: without a cluster, it is made when a client waits for it. In a
+cluster other nodes may have jobs of it, so it is made at once, unless memory is used up.
 
 WITHREQUEUE is an extension, which INFO announces (`disqued_extensions`): the reply says for each job when this node
 delivers it again, so that a worker that finishes before needs no WORKING.
@@ -9,6 +12,7 @@ delivers it again, so that a worker that finishes before needs no WORKING.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
@@ -16,15 +20,23 @@ from mypy_extensions import i64, mypyc_attr
 from disqued.core.clients.blocked import COUNTERS, REQUEUE
 from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
+from disqued.core.commands.longreply import LongReply
 from disqued.core.jobs.job import Job
-from disqued.core.queues.queue import Queue
+from disqued.core.memory.accounting import FULL
+from disqued.core.queues.queue import PAUSED_OUT, Queue
+from disqued.core.runtime.slices import run_long
 from disqued.core.runtime.state import NodeState
 from disqued.core.runtime.waiting import block
 from disqued.delivery.counters import DELIVERY_AGE, JOBS_DELIVERED
-from disqued.errors import CommandSyntaxError, NodeLeaving, ReplyError
+from disqued.errors import CommandSyntaxError, NodeLeaving, OutOfMemory, ReplyError
 from disqued.resp import writer
 from disqued.resp.integers import parse_integer, require_timeout_ms
 
+MOST_QUEUES: Final = 1024
+"""How many queues one request may name. Each can become a queue here, and a message to every other node."""
+SHORT_JOBS: Final = 512
+"""A request that can take more jobs takes them in slices."""
+_STEP_JOBS: Final = 32
 _LARGE_BODY_BYTES: Final = 16384
 """From here on a body is not copied into the reply but written as it is."""
 
@@ -115,43 +127,124 @@ def _requeue_in_ms(job: Job, now_ms: i64) -> i64:
 def getjob(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Reply with up to COUNT jobs, or block."""
     options = _parse(args)
+    names = _names(args, int(options.first_queue))
     lifecycle = state.lifecycle
     now_ms = state.now_ms
-    queues = [lifecycle.make_queue(args[index], now_ms) for index in range(options.first_queue, len(args))]
+    federated = len(state.view.peers) > 0
+    may_make = lifecycle.memory.level() < FULL
+    queues: list[Queue] = []
+    for name in names:
+        queue = lifecycle.queues.get(name)
+        if queue is None and federated and may_make:
+            queue = lifecycle.make_queue(name, now_ms)
+        if queue is not None:
+            queues.append(queue)
+    if options.count > SHORT_JOBS and _available(queues) > SHORT_JOBS:
+        run_long(state, session, ManyJobs(queues, options))
+        return
     out = session.out
     header = len(out)
+    out.append(b"")
     taken: i64 = 0
-    ages = state.counters.histogram(DELIVERY_AGE)
-    federated = len(state.view.peers) > 0
+    visited = queues
     found = True
     while found and taken < options.count:
         found = False
-        for queue in queues:
-            if federated:
-                queue.visited_ms = now_ms
-            job = queue.type.release.take(queue, now_ms)
-            if job is not None:
-                if taken == 0:
-                    out.append(b"")
-                append_job(out, queue, job, options.fields, now_ms)
-                ages.observe(max(now_ms - job.ctime // 1_000_000, 0))
-                found = True
-                taken += 1
-                if federated and queue.length == 0:
-                    state.events.queue_visited(queue, drained=True)
-                if taken == options.count:
-                    break
-            elif federated:
-                state.events.queue_visited(queue, drained=False)
+        emptied = False
+        for queue in visited:
+            if not _deliver(state, queue, out, options.fields):
+                emptied = True
+                continue
+            found = True
+            taken += 1
+            if taken == options.count:
+                break
+        if emptied:
+            visited = [queue for queue in visited if _may_have_jobs(queue)]
     if taken > 0:
         state.counters.add(JOBS_DELIVERED, taken)
         out[header] = writer.array_header(taken)
-    elif not options.wait:
+        return
+    out.pop()
+    if not options.wait:
         session.reply_null_array()
     elif state.view.leaving:
         raise NodeLeaving
-    else:
+    elif len(queues) == len(names):
         block(state, session, queues, options.timeout_ms, options.fields)
+    elif may_make:
+        queues = [lifecycle.make_queue(name, now_ms) for name in names]
+        block(state, session, queues, options.timeout_ms, options.fields)
+    else:
+        raise OutOfMemory
+
+
+def _names(args: list[bytes], first: int) -> list[bytes]:
+    """The names of the queues, each once. Raises ReplyError if there are too many."""
+    if len(args) == first + 1:
+        return [args[first]]
+    names = list(dict.fromkeys(args[first:]))
+    if len(names) > MOST_QUEUES:
+        raise ReplyError(f"ERR GETJOB takes at most {MOST_QUEUES} queues, {len(names)} were given")
+    return names
+
+
+def _may_have_jobs(queue: Queue) -> bool:
+    """Whether another visit of the queue may yield a job."""
+    return queue.length > 0 and not queue.pause & PAUSED_OUT
+
+
+def _available(queues: list[Queue]) -> i64:
+    """How many jobs the queues have for clients."""
+    available: i64 = 0
+    for queue in queues:
+        if _may_have_jobs(queue):
+            available += queue.length
+    return available
+
+
+def _deliver(state: NodeState, queue: Queue, out: list[bytes], fields: i64) -> bool:
+    """Append the next job of a queue to a reply; False if there is none. In a cluster, note that a client asked."""
+    now_ms = state.now_ms
+    federated = len(state.view.peers) > 0
+    if federated:
+        queue.visited_ms = now_ms
+    job = queue.type.release.take(queue, now_ms)
+    if job is None:
+        if federated:
+            state.events.queue_visited(queue, drained=False)
+        return False
+    append_job(out, queue, job, fields, now_ms)
+    state.counters.observe(DELIVERY_AGE, max(now_ms - job.ctime // 1_000_000, 0))
+    if federated and queue.length == 0:
+        state.events.queue_visited(queue, drained=True)
+    return True
+
+
+@mypyc_attr(acyclic=True)
+class ManyJobs(LongReply):
+    """A GETJOB that takes many jobs."""
+
+    def __init__(self, queues: list[Queue], options: GetJob) -> None:
+        super().__init__()
+        self._queues = deque(queues)
+        """The queues that may have jobs, in the order of the next visits."""
+        self._options = options
+
+    def look(self, state: NodeState, session: Session) -> bool:
+        """Take some more jobs."""
+        for _ in range(_STEP_JOBS):
+            if self.count >= self._options.count or not self._queues:
+                break
+            queue = self._queues.popleft()
+            parts: list[bytes] = []
+            if _deliver(state, queue, parts, self._options.fields):
+                self.add(1, parts)
+                state.counters.add(JOBS_DELIVERED)
+                self._queues.append(queue)
+        if state.ready.changes:
+            state.ready.tell_changed(session)
+        return self.count < self._options.count and len(self._queues) > 0
 
 
 COMMAND: Final[Command] = Command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Final
 
@@ -13,12 +14,13 @@ from disqued.core.clients.session import Session
 from disqued.core.cluster.peer import Peer
 from disqued.core.commands.command import Command
 from disqued.core.lifecycle.records import Words
+from disqued.core.memory.accounting import FULL
 from disqued.core.queues.queue import PAUSE_NAMES, PAUSED_IN, PAUSED_OUT
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.outbox import tell_all
 from disqued.core.runtime.recordkind import RecordKind
 from disqued.core.runtime.state import NodeState
-from disqued.errors import CommandSyntaxError, NodeEnding
+from disqued.errors import CommandSyntaxError, NodeEnding, OutOfMemory, ReplyError
 
 _ADDS: Final = {b"IN": PAUSED_IN, b"OUT": PAUSED_OUT, b"ALL": PAUSED_IN | PAUSED_OUT}
 _BOTH: Final = PAUSED_IN | PAUSED_OUT
@@ -53,14 +55,20 @@ def pause(state: NodeState, session: Session, args: list[bytes]) -> None:
 
 
 def handle_pause(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa: ARG001 - any member may ask
-    """A client paused or resumed the queue on another node: do the same here."""
-    _set_pause(state, frame.queue, frame.aux & _BOTH)
+    """A client paused or resumed the queue on another node: do the same here, if there is memory for the queue."""
+    with contextlib.suppress(ReplyError):
+        _set_pause(state, frame.queue, frame.aux & _BOTH)
 
 
 def _set_pause(state: NodeState, name: bytes, wanted: i64) -> None:
-    """Set the pause of a queue, and log it if it changes."""
+    """Set the pause of a queue, and log it if it changes.
+
+    Raises NodeEnding, and OutOfMemory if the queue must be made: a paused queue stays until it is resumed.
+    """
     if state.ending:
         raise NodeEnding
+    if wanted and state.lifecycle.memory.level() >= FULL and state.lifecycle.queues.get(name) is None:
+        raise OutOfMemory
     if state.lifecycle.pause(name, wanted, state.now_ms):
         state.lifecycle.journal.note((_RECORD, name, PAUSE_NAMES[wanted]))
 

@@ -23,7 +23,7 @@ from mypy_extensions import i64, mypyc_attr
 from disqued.bus import kinds
 from disqued.core.cluster.peer import Peer
 from disqued.core.queues.queue import PAUSED_OUT, Queue
-from disqued.core.runtime.outbox import send, tell_all
+from disqued.core.runtime.outbox import send
 from disqued.core.runtime.state import NodeState
 from disqued.federation.interest import (
     IDLE_TIMEOUT_MS,
@@ -125,7 +125,7 @@ def _ask(state: NodeState, queue: Queue, imports: Imports, *, drained: bool) -> 
         imports.broadcast_ms = now_ms
         imports.broadcasts += 1
         _note_asked(state, imports)
-        tell_all(state, state.bus.about_queue(kinds.NEEDJOBS, imports.name, 1))
+        _ask_all(state, imports)
     imports.next_ms = imports.broadcast_ms + _pause_ms(_BROADCAST_MS, imports.broadcasts, _MAX_BROADCAST_MS) + 1
     if not imports.sources:
         return
@@ -141,6 +141,23 @@ def _ask(state: NodeState, queue: Queue, imports: Imports, *, drained: bool) -> 
     imports.next_ms = min(imports.next_ms, adhoc_ms)
 
 
+def _ask_all(state: NodeState, imports: Imports) -> None:
+    """Ask all nodes for a job. A node with a congested link is asked in a peer sync, some queues at a time.
+
+    Clients may wait for hundreds of thousands of queues, and the messages for them would overflow the links.
+    """
+    frame = state.bus.about_queue(kinds.NEEDJOBS, imports.name, 1)
+    syncs = federation_of(state).syncs
+    for peer in state.view.peers.values():
+        link = peer.link
+        if peer.in_handshake or link is None:
+            continue
+        if not link.congested:
+            send(state, peer, frame)
+        elif peer.id not in syncs:
+            syncs[peer.id] = PeerSync(state.now_ms)
+
+
 def _ask_sources(state: NodeState, queue: Queue, imports: Imports, *, drained: bool) -> bool:
     """Ask recent sources; returns False if no source had to be asked.
 
@@ -152,7 +169,9 @@ def _ask_sources(state: NodeState, queue: Queue, imports: Imports, *, drained: b
     frame = b""
     for node_id, source in imports.sources.items():
         peer = state.view.peers.get(node_id)
-        if peer is None or (drained and peer.features & FEATURE_ENOUGH and source.expected * 2 > count):
+        if peer is None or _is_congested(peer):
+            continue
+        if drained and peer.features & FEATURE_ENOUGH and source.expected * 2 > count:
             continue
         if not frame:
             frame = state.bus.about_queue(kinds.NEEDJOBS, imports.name, count)
@@ -160,6 +179,11 @@ def _ask_sources(state: NodeState, queue: Queue, imports: Imports, *, drained: b
             source.expected = count
             _note_asked(state, imports)
     return len(frame) > 0
+
+
+def _is_congested(peer: Peer) -> bool:
+    link = peer.link
+    return link is not None and link.congested
 
 
 def _note_asked(state: NodeState, imports: Imports) -> None:
@@ -183,7 +207,7 @@ def _enough(state: NodeState, imports: Imports) -> None:
     imports.enough_ms = state.now_ms
     frame = state.bus.about_queue(kinds.ENOUGH, imports.name, 0)
     for peer in state.view.peers.values():
-        if peer.features & FEATURE_ENOUGH and not peer.in_handshake:
+        if peer.features & FEATURE_ENOUGH and not peer.in_handshake and not _is_congested(peer):
             send(state, peer, frame)
 
 
@@ -233,6 +257,8 @@ def continue_syncs(state: NodeState) -> None:
         peer = state.view.peers.get(node_id)
         if peer is None or sync.round >= len(_SYNCS_MS):
             del syncs[node_id]
+        elif _is_congested(peer):
+            continue
         elif state.now_ms - sync.began_ms >= _SYNCS_MS[int(sync.round)]:
             _sync(state, peer, sync)
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disqued.core.commands.command import Command
+from disqued.core.commands.longreply import LongReply
 from disqued.core.jobs.job import STATE_NAMES
 from disqued.core.jobs.table import CELLS
 from disqued.core.runtime.slices import run_long
 from disqued.errors import ReplyError
 from disqued.introspection.description import describe_job
-from disqued.introspection.longreply import LongReply
 from disqued.introspection.scan import Scan
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disqued.core.commands.command import Command
+from disqued.core.commands.longreply import LongReply
 from disqued.core.runtime.slices import run_long
-from disqued.introspection.longreply import LongReply
 from disqued.resp.integers import require_integer
 from disqued.resp.writer import CRLF, bulk_header
 

@@ -6,7 +6,15 @@ from collections import Counter
 
 from disqued.core.jobs.job import ACKED, ACTIVE, DELAYED, QUEUED, WAIT_REPL
 from disqued.core.lifecycle.lifecycle import SPENT_MS_PER_S
-from disqued.core.memory.accounting import BASE_BYTES, CLIENT_BYTES, JOB_BYTES, KEY_BYTES, body_bytes, queue_bytes
+from disqued.core.memory.accounting import (
+    BASE_BYTES,
+    CLIENT_BYTES,
+    JOB_BYTES,
+    KEY_BYTES,
+    WAIT_BYTES,
+    body_bytes,
+    queue_bytes,
+)
 from disqued.replication.room import replication_of
 from disqued.testing.cluster import Cluster, Member
 from disqued.testing.history import Attempt, Delivery, History
@@ -86,7 +94,7 @@ def check_node(member: Member, history: History) -> None:
         history.violate(now_ms, f"node {member.number}: what is acknowledged, or waits for its delay, is miscounted")
     _, queues = lifecycle.queues.scan(0, 1 << 30)
     for queue in queues:
-        used_bytes += queue_bytes(queue.name)
+        used_bytes += queue_bytes(queue.name) + WAIT_BYTES * int(queue.waiting)
         if queue.length != queued.pop(queue.name, 0):
             history.violate(now_ms, f"node {member.number}: queue {queue.name!r} has not the jobs that are queued")
     if any(queued.values()):

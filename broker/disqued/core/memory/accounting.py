@@ -35,6 +35,8 @@ QUEUE_BYTES: Final = 535 if _COMPILED else 715
 """The size of a queue without its name."""
 KEY_BYTES: Final = 272 if _COMPILED else 430
 """The size of a key under which a job was added, including the ID of the job."""
+WAIT_BYTES: Final = 72 if _COMPILED else 216
+"""The size of the wait of a client for one queue (GETJOB)."""
 CLIENT_BYTES: Final = 8 * 1024
 """The size of a connection: 2 KB in the process, the rest in the kernel, which containers are charged for as well."""
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from disqued.core.clients.blocked import JobWait, WaitForJob
 from disqued.core.clients.pipeline import Pipeline, Pipelined, pipeline_of
 from disqued.core.clients.session import REPLY_ON, REPLY_SKIP, Blocked, Session
+from disqued.core.memory.accounting import WAIT_BYTES
 from disqued.core.queues.queue import Queue
 from disqued.core.runtime.memorymonitor import remove_if_idle
 from disqued.core.runtime.state import NodeState
 
 
 def block(state: NodeState, session: Session, queues: list[Queue], timeout_ms: int, fields: int) -> None:
-    """Make a client wait for the first job of any of these queues, without limit if `timeout_ms` is 0."""
+    """Make a client wait for the first job of any of these different queues, without limit if `timeout_ms` is 0."""
     blocked = WaitForJob(session, fields)
-    if len(queues) > 1:
-        queues = list({queue.name: queue for queue in queues}.values())
     for queue in queues:
         wait = JobWait(blocked, queue)
         blocked.waits.append(wait)
         queue.join_line(wait)
+    state.lifecycle.memory.used_bytes += WAIT_BYTES * len(queues)
     if timeout_ms > 0:
         state.lifecycle.timers.arm(blocked, state.now_ms + timeout_ms)
     suspend(state, blocked)
@@ -43,6 +43,7 @@ def unblock(state: NodeState, blocked: Blocked) -> None:
     """End the wait; input that the client sent meanwhile is run after the current input."""
     state.lifecycle.timers.disarm(blocked)
     if isinstance(blocked, WaitForJob):
+        state.lifecycle.memory.used_bytes -= WAIT_BYTES * len(blocked.waits)
         for wait in blocked.waits:
             queue = wait.queue
             queue.leave_line(wait)

@@ -6,17 +6,16 @@ The number of elements comes first in a reply, so nothing can be sent before all
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Any
 
+from mypy_extensions import mypyc_attr
+
+from disqued.core.clients.session import Session
 from disqued.core.commands.longcommand import LongWork
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
-    from disqued.core.clients.session import Session
-    from disqued.core.runtime.state import NodeState
-
-
+@mypyc_attr(allow_interpreted_subclasses=True, acyclic=True)
 class LongReply(LongWork):
     """A command that collects elements with `look` and `add`."""
 
@@ -34,15 +33,15 @@ class LongReply(LongWork):
             self.count += count
             self._found.append(parts)
 
-    def look(self, state: NodeState, session: Session) -> bool:
-        """Add some more elements; False when there are no more."""
+    def look(self, state: Any, session: Session) -> bool:
+        """Add some more elements; False when there are no more. `state` is the `NodeState`."""
         raise NotImplementedError
 
     def begin(self, session: Session) -> None:
         """Append the part of the reply that comes before the elements."""
         session.reply_array(self.count)
 
-    def step(self, state: NodeState, session: Session) -> bool:
+    def step(self, state: Any, session: Session) -> bool:
         """Collect some elements; when all are found, send some."""
         if not self._complete:
             if not self.look(state, session):
