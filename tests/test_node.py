@@ -259,7 +259,8 @@ def test_without_a_limit_there_is_always_room(client: LocalClient) -> None:
 def test_idle_queue_is_removed_earlier_when_memory_is_short(
     local: LocalNode, client: LocalClient, used_percent: int, stays_s: int
 ) -> None:
-    client.take("mail")
+    client.call("PAUSE", "mail", "in")
+    client.call("PAUSE", "mail", "none")
     set_memory(client, used_percent)
     local.run(milliseconds=stays_s * 1000 - 100)
     assert client.stat("mail")["len"] == 0
@@ -542,3 +543,29 @@ def test_failure_of_one_timer_does_not_stop_the_others(local: LocalNode, client:
         "BUG: a timer could not be handled, please report it:"
     ]
     assert any("NotImplementedError" in text for _, text in local.host.log_lines)
+
+
+def test_an_error_repeats_at_most_128_bytes_of_the_request(client: LocalClient) -> None:
+    long = "x" * 16_000
+    assert client.raw(long) == b"-ERR unknown command '" + b"x" * 128 + b"...'\r\n"
+    for words in (
+        ("CONFIG", long),
+        ("CONFIG", "SET", long, "1"),
+        ("CONFIG", "SET", "hz", long),
+        ("CLIENT", "KILL", "TYPE", long, "ID", 1),
+        ("HELLO", 2, long),
+        ("CLUSTER", "MEET", long, long),
+        ("DEBUG", long),
+        ("LATENCY", "GRAPH", long),
+        ("SHUTDOWN", long),
+        ("INFO", long),
+    ):
+        assert len(client.raw(*words)) < 400, words
+
+
+@pytest.mark.parametrize("words", ["PAUSE mail", "JSCAN", "ADDJOB mail body 0", "HELLO 2", "COMMAND INFO"])
+def test_a_request_has_no_more_words_than_its_command_can_need(client: LocalClient, words: str) -> None:
+    assert client.raw(*words.split(), *["none"] * 1000).startswith(b"-ERR ")
+    assert client.call("PING") == b"PONG"
+    entry = client.local.node.state.commands[words.split(maxsplit=1)[0].lower().encode()]
+    assert (entry.calls, entry.failed) == (0, 1), "it is refused before the command runs"

@@ -16,6 +16,18 @@ CODES: Final[tuple[str, ...]] = (
 """All that this broker answers with."""
 
 
+SHOWN_BYTES: Final = 128
+"""How much of a word an error reply repeats: a client must not get much output for a request that was refused."""
+LINE_CHARACTERS: Final = 1024
+"""The longest error reply."""
+
+
+def shown(word: bytes) -> str:
+    """A word of a request as an error reply shows it: beyond SHOWN_BYTES, it is cut."""
+    text = word[:SHOWN_BYTES].decode("utf-8", "surrogateescape")
+    return text if len(word) <= SHOWN_BYTES else text + "..."
+
+
 class ReplyError(Exception):
     """A refused command. `text` is the reply line without the leading dash, `code` its first word."""
 
@@ -29,8 +41,8 @@ class ReplyError(Exception):
         return self.text.split(" ", 1)[0]
 
     def encode(self) -> bytes:
-        """The RESP error line; line ends inside the text become blanks."""
-        line = self.text.replace("\r", " ").replace("\n", " ")
+        """The RESP error line, of at most LINE_CHARACTERS; line ends inside the text become blanks."""
+        line = self.text[:LINE_CHARACTERS].replace("\r", " ").replace("\n", " ")
         return b"-" + line.encode("utf-8", "surrogateescape") + b"\r\n"
 
 

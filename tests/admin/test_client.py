@@ -225,3 +225,25 @@ def test_a_library_name_that_would_break_the_list_is_refused(client: LocalClient
 @pytest.mark.parametrize("words", ["FOO", "LIST x", "GETNAME x", "SETNAME", "PAUSE", "REPLY"])
 def test_unknown_subcommands_and_word_counts_are_refused(client: LocalClient, words: str) -> None:
     assert client.raw("CLIENT", *words.split()) == HELP
+
+
+def test_a_name_has_at_most_256_bytes(client: LocalClient) -> None:
+    """CLIENT LIST shows the names of all connections."""
+    assert client.raw("CLIENT", "SETNAME", "n" * 256) == b"+OK\r\n"
+    long = b"can have at most 256 bytes, 2000000 were given\r\n"
+    assert client.raw("CLIENT", "SETNAME", "n" * 2_000_000) == b"-ERR Client names " + long
+    refused = client.raw("CLIENT", "SETINFO", "LIB-NAME", "n" * 2_000_000)
+    assert refused == b"-ERR The name and version of a library " + long
+
+
+def test_other_clients_are_served_while_many_are_listed(local: LocalNode, client: LocalClient) -> None:
+    others = [local.client() for _ in range(1000)]
+    local.host.command_ns = 1_000_000
+    client.send("CLIENT", "LIST")
+    assert client.silent
+    assert others[0].call("PING") == b"PONG"
+    others[-1].disconnect()
+    local.run(seconds=2)
+    reply = client.next_reply()
+    assert isinstance(reply, bytes)
+    assert len(reply.splitlines()) == 1000

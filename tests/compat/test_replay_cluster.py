@@ -153,6 +153,8 @@ def short_of_memory(replayed: ReplayCluster) -> None:
     assert n1.call("CONFIG", "SET", "maxmemory", used_bytes * 100 // 85) == b"OK"
     replayed.chance(113, 113, at(n2="queued", n3="active"), after_ms=5)
     replayed.play(114, 115)
+    n1.call("PAUSE", "oq", "in")  # makes the queue: with full memory, GETJOB would not make it to ask other nodes
+    n1.call("PAUSE", "oq", "none")
     assert n1.call("CONFIG", "SET", "maxmemory", 1) == b"OK"
     replayed.play(116, 119)
     replayed.cluster.run(milliseconds=5)  # GETJOB asked the others for jobs

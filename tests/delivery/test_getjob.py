@@ -180,7 +180,7 @@ def test_the_number_of_queues_of_a_request_is_bounded(local: LocalNode, client: 
 
 
 def test_no_queues_are_made_for_waiting_clients_when_memory_is_used_up(local: LocalNode, client: LocalClient) -> None:
-    """Clients that wait for ever more queues must not fill the memory past its limit."""
+    """Clients that wait for more and more queues must not fill the memory past its limit."""
     client.call("CONFIG", "SET", "maxmemory", "3mb")
     refused = b""
     for number in range(40):

@@ -17,6 +17,7 @@ from disqued.core.runtime.manyjobs import for_each_job
 from disqued.core.runtime.memorymonitor import make_room_for_one
 from disqued.core.runtime.outbox import tell_all
 from disqued.core.runtime.state import NodeState
+from disqued.resp.limits import MAX_ARGUMENTS
 
 
 def ackjob(state: NodeState, session: Session, args: list[bytes]) -> None:
@@ -84,4 +85,5 @@ COMMAND: Final[Command] = Command(
     "Acknowledges jobs: they are done and are forgotten by all nodes.",
     "job-id [job-id ...]",
     "O(jobs)",
+    most_words=MAX_ARGUMENTS,
 )

@@ -14,6 +14,7 @@ from disqued.core.jobs.job import ACKED
 from disqued.core.runtime.manyjobs import for_each_job
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.state import NodeState
+from disqued.resp.limits import MAX_ARGUMENTS
 
 
 def deljob(state: NodeState, session: Session, args: list[bytes]) -> None:
@@ -85,4 +86,5 @@ COMMAND: Final[Command] = Command(
     "Deletes jobs from this node only.",
     "job-id [job-id ...]",
     "O(jobs)",
+    most_words=MAX_ARGUMENTS,
 )

@@ -11,6 +11,7 @@ from disqued.core.jobs.job import WAIT_REPL
 from disqued.core.runtime.manyjobs import for_each_job
 from disqued.core.runtime.outbox import delete_at_holders, delete_everywhere
 from disqued.core.runtime.state import NodeState
+from disqued.resp.limits import MAX_ARGUMENTS
 
 
 def fastack(state: NodeState, session: Session, args: list[bytes]) -> None:
@@ -47,4 +48,5 @@ COMMAND: Final[Command] = Command(
     "Deletes jobs from all nodes that may have them, at best effort.",
     "job-id [job-id ...]",
     "O(jobs)",
+    most_words=MAX_ARGUMENTS,
 )

@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Final
 from disqued.core.clients.label import require_client_name, require_label
 from disqued.core.clients.session import REPLY_OFF, REPLY_ON, REPLY_SKIP
 from disqued.core.commands.command import Command
+from disqued.core.commands.longcommand import LongWork
 from disqued.core.commands.subcommand import ANY, Subcommand, choose
-from disqued.errors import CommandSyntaxError, ReplyError
+from disqued.core.runtime.slices import run_long
+from disqued.errors import CommandSyntaxError, ReplyError, shown
 from disqued.resp.integers import require_integer, require_timeout_ms
 
 if TYPE_CHECKING:
     from disqued.core.clients.session import Session
     from disqued.core.runtime.state import NodeState
 
+_STEP_SESSIONS: Final = 20
 _FOREVER_MS: Final = 1 << 62
 _REPLY_MODES: Final = {b"ON": REPLY_ON, b"OFF": REPLY_OFF, b"SKIP": REPLY_SKIP}
 _YES_NO: Final = {b"YES": True, b"NO": False}
@@ -73,7 +76,28 @@ def _describe(state: NodeState, session: Session) -> bytes:
 
 def _list(state: NodeState, session: Session, _args: list[bytes]) -> None:
     """Reply with a line for each connection, in the order in which they were opened."""
-    session.reply_bulk(b"".join([_describe(state, other) + b"\n" for other in state.sessions.values()]))
+    run_long(state, session, _List(list(state.sessions)))
+
+
+class _List(LongWork):
+    """A CLIENT LIST, which describes some connections per step."""
+
+    def __init__(self, numbers: list[int]) -> None:
+        super().__init__()
+        self._numbers = numbers
+        self._described = 0
+        self._lines: list[bytes] = []
+
+    def step(self, state: NodeState, session: Session) -> bool:
+        """Describe some more connections; after the last one, reply."""
+        part = self._numbers[self._described : self._described + _STEP_SESSIONS]
+        self._described += len(part)
+        sessions = [state.sessions[number] for number in part if number in state.sessions]
+        self._lines += [_describe(state, other) + b"\n" for other in sessions]
+        if self._described < len(self._numbers):
+            return True
+        session.reply_bulk(b"".join(self._lines))
+        return False
 
 
 def _info(state: NodeState, session: Session, _args: list[bytes]) -> None:
@@ -177,7 +201,7 @@ class _Filter:
             self.address = value
         elif option == b"TYPE":
             if value.upper() != _ONLY_TYPE:
-                raise ReplyError(f"ERR Unknown client type '{value.decode('utf-8', 'surrogateescape')}'")
+                raise ReplyError(f"ERR Unknown client type '{shown(value)}'")
         elif option == b"SKIPME" and value.upper() in _YES_NO:
             self.skip_caller = _YES_NO[value.upper()]
         else:

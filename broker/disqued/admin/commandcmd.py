@@ -145,4 +145,5 @@ COMMAND: Final[Command] = Command(
     "Describes the commands of this server.",
     "[COUNT | DOCS [name ...] | INFO [name ...] | LIST]",
     "O(commands)",
+    most_words=256,
 )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from disqued.core.commands.command import Command
 from disqued.core.commands.subcommand import Subcommand, choose
 from disqued.core.runtime import configfile
-from disqued.errors import ReplyError
+from disqued.errors import ReplyError, shown
 
 if TYPE_CHECKING:
     from disqued.config import Config
@@ -25,7 +25,7 @@ def config(state: NodeState, session: Session, args: list[bytes]) -> None:
     if handler is not None:
         handler(state, session, args)
     elif args[1].upper() in _SUBCOMMANDS:
-        raise ReplyError(f"ERR Wrong number of arguments for CONFIG {args[1].decode('utf-8', 'surrogateescape')}")
+        raise ReplyError(f"ERR Wrong number of arguments for CONFIG {shown(args[1])}")
     else:
         raise ReplyError("ERR CONFIG subcommand must be one of GET, SET, RESETSTAT, REWRITE")
 

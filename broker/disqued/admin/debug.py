@@ -11,7 +11,7 @@ from disqued.core.commands.subcommand import Subcommand, choose
 from disqued.core.memory.accounting import CLIENT_BYTES, JOB_BYTES, QUEUE_BYTES
 from disqued.core.runtime.flush import flush_all
 from disqued.core.runtime.shutdown import end
-from disqued.errors import ReplyError
+from disqued.errors import ReplyError, shown
 from disqued.resp.integers import require_integer
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def debug(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Run the subcommand."""
     handler = choose(_SUBCOMMANDS, args)
     if handler is None:
-        word = args[1].decode("utf-8", "surrogateescape")
+        word = shown(args[1])
         raise ReplyError(f"ERR Unknown DEBUG subcommand or wrong number of arguments for '{word}'")
     handler(state, session, args)
 

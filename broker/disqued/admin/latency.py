@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from disqued.admin.latencygraph import draw
 from disqued.core.commands.command import Command
 from disqued.core.commands.subcommand import ANY, Subcommand, choose
-from disqued.errors import CommandSyntaxError, ReplyError
+from disqued.errors import CommandSyntaxError, ReplyError, shown
 
 if TYPE_CHECKING:
     from disqued.core.clients.session import Session
@@ -47,7 +47,7 @@ def _history(state: NodeState, session: Session, args: list[bytes]) -> None:
 
 
 def _graph(state: NodeState, session: Session, args: list[bytes]) -> None:
-    event = args[2].decode("utf-8", "surrogateescape")
+    event = shown(args[2])
     series = state.monitoring.latency.series.get(args[2])
     if series is None:
         raise ReplyError(f"ERR No samples available for event '{event}'")

@@ -12,9 +12,9 @@ from typing import Any, Final
 from disqued.config.glob import Glob
 from disqued.config.kinds import BadValueError, MemoryShare, decode
 from disqued.config.options import OPTIONS, REDACTED, Option
-from disqued.errors import ReplyError
+from disqued.errors import ReplyError, shown
 
-MAX_PATTERN_BYTES: Final = 1024
+MAX_PATTERN_BYTES: Final = 128
 
 
 class Config:
@@ -111,12 +111,12 @@ class Config:
         """The attribute and the value for a CONFIG SET, without changing anything. Raises ReplyError."""
         option = self.option(decode(name).lower())
         if option is None or not option.settable:
-            raise ReplyError(f"ERR Unsupported CONFIG parameter: {decode(name)}")
+            raise ReplyError(f"ERR Unsupported CONFIG parameter: {shown(name)}")
         try:
             return option.attribute, option.kind.parse(value)
         except BadValueError:
-            shown = REDACTED if option.secret else decode(value)
-            raise ReplyError(f"ERR Invalid argument '{shown}' for CONFIG SET '{decode(name)}'") from None
+            sent = REDACTED if option.secret else shown(value)
+            raise ReplyError(f"ERR Invalid argument '{sent}' for CONFIG SET '{shown(name)}'") from None
 
     def assign(self, attribute: str, value: object) -> None:
         """Store a value that comes from `parse` or from the table of options."""

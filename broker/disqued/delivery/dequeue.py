@@ -8,6 +8,7 @@ from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
 from disqued.core.runtime.manyjobs import for_each_job
 from disqued.core.runtime.state import NodeState
+from disqued.resp.limits import MAX_ARGUMENTS
 
 
 def dequeue(state: NodeState, session: Session, args: list[bytes]) -> None:
@@ -33,4 +34,5 @@ COMMAND: Final[Command] = Command(
     "Takes jobs out of their queues without delivering them.",
     "job-id [job-id ...]",
     "O(jobs)",
+    most_words=MAX_ARGUMENTS,
 )

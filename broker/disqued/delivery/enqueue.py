@@ -19,6 +19,7 @@ from disqued.core.runtime.message import Message
 from disqued.core.runtime.state import NodeState
 from disqued.delivery.counters import REQUEUED_BY_ENQUEUE, REQUEUED_BY_NACK, REQUEUED_ELSEWHERE
 from disqued.jobmessages import job_of
+from disqued.resp.limits import MAX_ARGUMENTS
 
 
 def requeue(state: NodeState, job_id: bytes, counting: int) -> bool:
@@ -89,4 +90,5 @@ COMMAND: Final[Command] = Command(
     "Puts active jobs back in their queues.",
     "job-id [job-id ...]",
     "O(jobs)",
+    most_words=MAX_ARGUMENTS,
 )

@@ -256,4 +256,5 @@ COMMAND: Final[Command] = Command(
     "Takes jobs from the first queues that have any, or waits for one.",
     "[NOHANG] [TIMEOUT ms] [COUNT n] [WITHCOUNTERS] [WITHREQUEUE] FROM queue [queue ...]",
     "O(queues + jobs)",
+    most_words=4 * MOST_QUEUES,
 )

@@ -10,6 +10,7 @@ from disqued.core.lifecycle.lifecycle import COUNT_NACK
 from disqued.core.runtime.manyjobs import for_each_job
 from disqued.core.runtime.state import NodeState
 from disqued.delivery.enqueue import requeue
+from disqued.resp.limits import MAX_ARGUMENTS
 
 
 def nack(state: NodeState, session: Session, args: list[bytes]) -> None:
@@ -33,4 +34,5 @@ COMMAND: Final[Command] = Command(
     "Puts jobs that could not be processed back in their queues.",
     "job-id [job-id ...]",
     "O(jobs)",
+    most_words=MAX_ARGUMENTS,
 )

@@ -10,7 +10,7 @@ from disqued.core.commands.command import Command
 from disqued.core.commands.subcommand import Subcommand, choose
 from disqued.core.runtime.flush import flush_all
 from disqued.core.runtime.waiting import release
-from disqued.errors import CommandSyntaxError, NodeLeaving, ReplyError
+from disqued.errors import CommandSyntaxError, NodeLeaving, ReplyError, shown
 from disqued.membership import forget, handshake, nodes, skew
 from disqued.membership.addresses import MAX_PORT, bus_port_of, literal
 from disqued.membership.announcing import announce, change_id
@@ -37,11 +37,11 @@ def cluster(state: NodeState, session: Session, args: list[bytes]) -> None:
 
 def _meet(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Start a handshake with the node at an address; the bus port is optional."""
-    host, port_word = (word.decode("utf-8", "surrogateescape") for word in args[2:4])
+    host, port_word = (shown(word) for word in args[2:4])
     port = parse_integer(args[3])
     bus_port = parse_integer(args[4]) if len(args) > 4 else 0
     if port is None or bus_port is None:
-        raise ReplyError(f"ERR Invalid TCP port specified: {port_word if port is None else _text(args[4])}")
+        raise ReplyError(f"ERR Invalid TCP port specified: {port_word if port is None else shown(args[4])}")
     ip = literal(args[2])
     highest = 65535 if bus_port else MAX_PORT
     if not ip or not 0 < port <= highest or not 0 <= bus_port <= 65535:
@@ -49,10 +49,6 @@ def _meet(state: NodeState, session: Session, args: list[bytes]) -> None:
     if not handshake.begin(state, ip, port, bus_port_of(port, bus_port), asked=True):
         raise ReplyError("ERR Too many handshakes are running, try again in a moment")
     session.reply_ok()
-
-
-def _text(word: bytes) -> str:
-    return word.decode("utf-8", "surrogateescape")
 
 
 def _nodes(state: NodeState, session: Session, _args: list[bytes]) -> None:
@@ -105,7 +101,7 @@ def _forget(state: NodeState, session: Session, args: list[bytes]) -> None:
         raise ReplyError("ERR I tried hard but I can't forget myself...")
     peer = view.peers.get(args[2])
     if peer is None:
-        raise ReplyError(f"ERR Unknown node {_text(args[2])}")
+        raise ReplyError(f"ERR Unknown node {shown(args[2])}")
     forget.forget(state, peer)
     save_or_refuse(state, sync=True)
     session.reply_ok()

@@ -16,7 +16,7 @@ from disqued.core.clients.label import require_client_name
 from disqued.core.clients.session import RESP2, RESP3
 from disqued.core.commands.command import Command
 from disqued.core.runtime.authentication import authenticate
-from disqued.errors import AuthenticationRequired, ReplyError
+from disqued.errors import AuthenticationRequired, ReplyError, shown
 from disqued.resp.integers import parse_integer
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class _Handshake:
                 self.name = require_client_name(words[at + 1])
                 at += 2
             else:
-                word = words[at].decode("utf-8", "surrogateescape")
+                word = shown(words[at])
                 raise ReplyError(
                     f"ERR syntax error in HELLO at '{word}', try HELLO 2|3 [AUTH user password] [SETNAME name]"
                 )

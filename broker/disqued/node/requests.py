@@ -30,6 +30,7 @@ from disqued.errors import (
     ProtocolError,
     ReplyError,
     WrongArity,
+    shown,
 )
 from disqued.resp.limits import MAX_QUERY_BYTES
 
@@ -263,7 +264,7 @@ class Requests:
             session.reply_ok()
             session.closing = True
             return
-        raise ReplyError(f"ERR unknown command '{name.decode('utf-8', 'surrogateescape')}'")
+        raise ReplyError(f"ERR unknown command '{shown(name)}'")
 
     def resume(self) -> None:
         """Run the input that clients sent while they were blocked, in the order in which their waits ended."""

@@ -11,10 +11,14 @@ from disqued.errors import ReplyError
 
 _FIRST: Final = ord("!")
 _LAST: Final = ord("~")
+MAX_LABEL_BYTES: Final = 256
+"""CLIENT LIST shows the names of all connections."""
 
 
 def require_label(text: bytes, subject: str) -> bytes:
     """Return the text if it can be a word of CLIENT LIST; otherwise raise ReplyError, which names the subject."""
+    if len(text) > MAX_LABEL_BYTES:
+        raise ReplyError(f"ERR {subject} can have at most {MAX_LABEL_BYTES} bytes, {len(text)} were given")
     if not all(_FIRST <= character <= _LAST for character in text):
         raise ReplyError(f"ERR {subject} cannot contain spaces, newlines or special characters.")
     return text

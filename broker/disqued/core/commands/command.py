@@ -42,6 +42,8 @@ class Command:
     """Returns the indexes of the words that are secret; MONITOR and the logs show REDACTED instead of them."""
     before_auth: bool = False
     """Allowed before AUTH. (Not in `flags`, because COMMAND shows the flags of the original.)"""
+    most_words: int = 64
+    """The most words of a request whose number is not fixed. Commands whose work is not in slices have a low bound."""
     allowed_paused: bool = False
     """Runs during CLIENT PAUSE: what a client needs in order to end the pause."""
 

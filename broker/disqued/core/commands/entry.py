@@ -24,6 +24,7 @@ class CommandEntry:
         self.name = command.name.encode()
         self.handler = command.handler
         self.arity: i64 = command.arity
+        self.most_words: i64 = command.most_words
         self.needs_memory: bool = "denyoom" in command.flags
         self.needs_log: bool = command.needs_log
         self.allowed_loading: bool = "loading" in command.flags
@@ -54,7 +55,7 @@ class CommandEntry:
         arity = self.arity
         if arity > 0:
             return words == arity
-        return words >= -arity
+        return -arity <= words <= self.most_words
 
     def may_follow(self, state: Any, session: Session, args: list[bytes]) -> bool:
         """Whether a request may start while requests of the same client wait for their replies."""

@@ -34,7 +34,7 @@ _STAMP_TO: Final = 27
 MAX_TTL_S: Final = (1 << 32) - 1
 """The largest time to live: it has 32 bits on the wire."""
 _DASH: Final = 45
-_MADE: Final = re.compile(rb"D-[0-9a-f]{8}-[A-Za-z0-9+/]{24}-[0-9a-f]{4}")
+_MADE: Final = re.compile(rb"D-[0-9a-fA-F]{8}-[A-Za-z0-9+/]{24}-[0-9a-fA-F]{4}")
 
 
 class JobIds:
