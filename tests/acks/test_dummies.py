@@ -159,7 +159,7 @@ def test_acknowledgements_of_invented_jobs_take_a_bounded_share_of_the_memory() 
     job = added(cluster, *ONE_COPY)
     cluster.members[2].crash()
     first.admin.call("CONFIG", "SET", "maxmemory", "64mb")
-    most = first.node.state.lifecycle.memory.share_bytes // JOB_BYTES
+    most = int(first.node.state.lifecycle.memory.share_bytes) // JOB_BYTES
     for start in range(0, 2 * most, 1000):
         first.admin.send("ACKJOB", *(invented(number) for number in range(start, start + 1000)))
         cluster.run(milliseconds=200)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from disqued.core.runtime.authentication import must_authenticate
 from disqued.core.runtime.memorymonitor import make_room
 from disqued.core.runtime.room import Room
 from disqued.core.runtime.state import NodeState
@@ -64,8 +65,13 @@ class AdminRoom(Room):
         """Limit what clients may send before they authenticate (`requirepass`)."""
         state = self.state
         state.password = state.config.requirepass
+        state.unauthenticated.clear()
         for session in state.sessions.values():
-            session.parser.restrict(bool(state.password) and not session.authenticated)
+            unauthenticated = must_authenticate(state, session)
+            session.parser.restrict(unauthenticated)
+            if unauthenticated:
+                session.unauthenticated_ms = state.now_ms
+                state.unauthenticated[session.number] = session
 
     def _limit_memory(self) -> None:
         limit = self.state.host.memory_limit()

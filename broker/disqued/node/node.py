@@ -23,6 +23,7 @@ from disqued.core.host.host import Host
 from disqued.core.jobs.job import Job
 from disqued.core.memory.accounting import BIG_BYTES, CLIENT_BYTES
 from disqued.core.output.ready import Driver, Ready
+from disqued.core.runtime.authentication import must_authenticate
 from disqued.core.runtime.clientlimits import ClientLimits
 from disqued.core.runtime.counters import CONNECTIONS, JOBS_EXPIRED, RECORDS_EXPIRED, REJECTED_CONNECTIONS
 from disqued.core.runtime.failures import report_bug
@@ -144,7 +145,9 @@ class Node:
         state.counters.add(CONNECTIONS)
         state.sessions_made += 1
         session.number = state.sessions_made
-        session.parser.restrict(bool(state.password))
+        if must_authenticate(state, session):
+            session.parser.restrict(True)
+            self._limits.admit_unauthenticated(session)
         state.sessions[session.number] = session
         state.lifecycle.memory.used_bytes += CLIENT_BYTES
         return True
@@ -156,6 +159,7 @@ class Node:
         session.closed = True
         if state.sessions.pop(session.number, None) is None:
             return
+        state.unauthenticated.pop(session.number, None)
         memory = state.lifecycle.memory
         memory.used_bytes -= CLIENT_BYTES
         memory.input_bytes -= session.input_bytes
@@ -290,6 +294,7 @@ class Node:
             self._serve_queues()
             send_gathered(state, everything=True)
         self._limits.close_idle()
+        self._limits.close_unauthenticated()
 
     def next_deadline_ms(self) -> int:
         """When `tick` should be called next; 0 for as soon as other input was handled."""

@@ -15,6 +15,7 @@ from disqued.core.clients.session import REPLY_OFF, REPLY_ON, REPLY_SKIP, Sessio
 from disqued.core.commands.entry import CommandEntry
 from disqued.core.commands.longcommand import LongCommand
 from disqued.core.memory.accounting import BIG_BYTES, COPIES_UNDER_WAY, EVICTION
+from disqued.core.runtime.authentication import must_authenticate
 from disqued.core.runtime.clientlimits import ClientLimits
 from disqued.core.runtime.counters import REQUESTS_REFUSED_UNREAD
 from disqued.core.runtime.failures import report_bug
@@ -91,10 +92,14 @@ class Requests:
         logged = state.ready.logged
         slow = state.ready.slow
         check_at: i64 = 0 if slow and session.number in slow else PARTS_PER_CHECK
+        if state.unauthenticated and session.number in state.unauthenticated:
+            check_at = 0
         session.recount()
         try:
             while session.may_run() and not session.closing and not session.closed:
                 if len(out) >= check_at:
+                    if state.unauthenticated and self._limits.has_replied_enough(session):
+                        break
                     if self._limits.must_read(session):
                         break
                     check_at = len(out) + PARTS_PER_CHECK
@@ -231,7 +236,7 @@ class Requests:
     def _check(self, entry: CommandEntry, session: Session, args: list[bytes]) -> None:
         """Refuse a command that must not run now."""
         state = self._state
-        if state.password and not session.authenticated and not entry.before_auth:
+        if state.password and not entry.before_auth and must_authenticate(state, session):
             raise AuthenticationRequired
         if state.lifecycle.memory.level() >= EVICTION and not make_room(state) and entry.wants_memory(state, args):
             raise OutOfMemory

@@ -68,8 +68,12 @@ class Session:
         """When the output exceeded the soft limit; 0 while it is below."""
         self.unread_bytes: i64 = 0
         """How much output waited at the last check of client limits (`runtime.clientlimits`)."""
-        self.stalled: bool = False
-        """Whether that was not less than at the check before."""
+        self.stalled: i64 = 0
+        """At how many checks in a row that was not less than at the one before."""
+        self.origin = ""
+        """The network of a client that must authenticate (`clients.origin`)."""
+        self.unauthenticated_ms: i64 = now_ms
+        """Since when the client has to authenticate."""
         self._counted: i64 = 0
         self._counted_bytes: i64 = 0
 

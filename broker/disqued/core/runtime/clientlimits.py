@@ -12,10 +12,11 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disqued.core.clients.origin import is_local, origin_of
 from disqued.core.clients.session import Session
 from disqued.core.cluster.peer import Link
 from disqued.core.memory.accounting import BIG_BYTES, COPIES, FULL
-from disqued.core.runtime.counters import CLOSED_FOR_MEMORY
+from disqued.core.runtime.counters import CLOSED_FOR_MEMORY, CLOSED_UNAUTHENTICATED
 from disqued.core.runtime.state import NodeState
 
 ALWAYS_ALLOWED_BYTES: Final = 1 << 20
@@ -24,6 +25,16 @@ INCOMPLETE_BYTES: Final = 8 << 20
 """All clients together may always hold this much for requests that have not arrived completely."""
 UNREAD_BYTES: Final = 64 << 20
 """With more unread replies, further requests of a client wait; ALWAYS_ALLOWED_BYTES when memory is short."""
+UNAUTHENTICATED_BYTES: Final = 64 << 10
+"""The output for a client that has not authenticated; with more, it gets no further replies and is disconnected."""
+UNAUTHENTICATED_MS: Final = 60_000
+"""How long a client may take to authenticate: a program does so at once, a person types the password."""
+UNAUTHENTICATED_SHARE: Final = 4
+"""One client in so many (`maxclients`) may be one that has not authenticated,"""
+ORIGIN_SHARE: Final = 16
+"""one in so many of one address. A restart makes many clients of one address connect at the same time."""
+STALLED_CHECKS: Final = 10
+"""At the first memory level, a client that has read nothing for so many checks is disconnected: for a second."""
 IDLE_CHECK_MS: Final = 1000
 """The interval between checks for idle clients (`timeout`)."""
 
@@ -50,7 +61,7 @@ class ClientLimits:
         for session in list(state.ready.slow.values()):
             output: i64 = session.output_bytes()
             waiting += output
-            session.stalled = 0 < session.unread_bytes <= output
+            session.stalled = session.stalled + 1 if 0 < session.unread_bytes <= output else 0
             session.unread_bytes = output
             if output == 0:
                 del state.ready.slow[int(session.number)]
@@ -91,12 +102,61 @@ class ClientLimits:
         if session.blocked is not None or self.must_read(session) or memory.input_bytes > INCOMPLETE_BYTES:
             self._close(session, f"{session.input_bytes} bytes of requests wait to be run")
 
-    def close_slowest_reader(self) -> None:
-        """Disconnect the client with most unread output among those that read none of it."""
+    def admit_unauthenticated(self, session: Session) -> None:
+        """Note a new client that must authenticate. If there are too many, the one that took longest is disconnected.
+
+        A new client is not refused: otherwise those who never authenticate would keep all others out.
+        """
+        state = self._state
+        waiting = state.unauthenticated
+        origin = origin_of(session.address.decode("utf-8", "replace"))
+        session.origin = origin
+        if len(waiting) >= max(state.config.maxclients // UNAUTHENTICATED_SHARE, 1):
+            self._close_unauthenticated(next(iter(waiting.values())))
+        elif not is_local(origin) and len(waiting) >= max(state.config.maxclients // ORIGIN_SHARE, 1):
+            same = [other for other in waiting.values() if other.origin == origin]
+            if len(same) >= max(state.config.maxclients // ORIGIN_SHARE, 1):
+                self._close_unauthenticated(same[0])
+        waiting[session.number] = session
+
+    def close_unauthenticated(self) -> None:
+        """Disconnect clients that have not authenticated in time. When memory is short, all that hold something."""
+        state = self._state
+        made_before_ms: i64 = state.now_ms - UNAUTHENTICATED_MS
+        for session in list(state.unauthenticated.values()):
+            if session.unauthenticated_ms > made_before_ms:
+                break
+            self._close_unauthenticated(session)
+        if state.lifecycle.memory.level() >= COPIES:
+            for session in list(state.unauthenticated.values()):
+                if session.input_bytes > 0 or session.unread_bytes > 0:
+                    self._close_unauthenticated(session)
+
+    def _close_unauthenticated(self, session: Session) -> None:
+        self._state.unauthenticated.pop(session.number, None)
+        self._state.counters.add(CLOSED_UNAUTHENTICATED)
+        self._state.ready.hang_up(session)
+
+    def has_replied_enough(self, session: Session) -> bool:
+        """Whether a client that has not authenticated has caused so much output that its connection closes."""
+        if session.number not in self._state.unauthenticated:
+            return False
+        if session.unsent_bytes() + session.new_bytes() <= UNAUTHENTICATED_BYTES:
+            return False
+        self._state.counters.add(CLOSED_UNAUTHENTICATED)
+        session.closing = True
+        return True
+
+    def close_slow_reader(self) -> None:
+        """Disconnect the client with most unread output among those that read none of it.
+
+        When memory is used up, that is one that read nothing since the last check, otherwise for a second.
+        """
         slowest: Session | None = None
         most_bytes: i64 = ALWAYS_ALLOWED_BYTES
+        checks: i64 = 1 if self._state.lifecycle.memory.level() >= FULL else STALLED_CHECKS
         for session in self._state.ready.slow.values():
-            if session.stalled and session.unread_bytes > most_bytes and not session.closed:
+            if session.stalled >= checks and session.unread_bytes > most_bytes and not session.closed:
                 slowest = session
                 most_bytes = session.unread_bytes
         if slowest is not None:
@@ -106,7 +166,7 @@ class ClientLimits:
         """Disconnect a client because memory is used up."""
         state = self._state
         address = session.address.decode("utf-8", "replace")
-        state.host.log("warning", f"Closing the connection of client {address}, memory is used up: {why}.")
+        state.host.log("warning", f"Closing the connection of client {address}, memory is short: {why}.")
         state.counters.add(CLOSED_FOR_MEMORY)
         state.ready.hang_up(session)
 

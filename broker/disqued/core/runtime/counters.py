@@ -37,6 +37,13 @@ CLOSED_FOR_MEMORY: Final = Counter(
     labels=(("reason", "memory"),),
     shown=False,
 )
+CLOSED_UNAUTHENTICATED: Final = Counter(
+    "clients_closed_unauthenticated",
+    _CLOSED,
+    metric="disque_clients_closed_total",
+    labels=(("reason", "unauthenticated"),),
+    shown=False,
+)
 REQUESTS_REFUSED_UNREAD: Final = Counter(
     "requests_refused_unread",
     "Requests too big for the memory that was left, which were refused before they were read to the end.",
@@ -80,6 +87,7 @@ COUNTERS: Final = (
     OUTPUT_BYTES,
     CLOSED_FOR_OUTPUT,
     CLOSED_FOR_MEMORY,
+    CLOSED_UNAUTHENTICATED,
     REQUESTS_REFUSED_UNREAD,
     JOBS_EXPIRED,
     RECORDS_EXPIRED,

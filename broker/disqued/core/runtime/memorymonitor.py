@@ -11,7 +11,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disqued.core.memory.accounting import EVICTION, FULL
+from disqued.core.memory.accounting import COPIES, EVICTION, FULL
 from disqued.core.queues.queue import Queue
 from disqued.core.runtime.clientlimits import ClientLimits
 from disqued.core.runtime.counters import JOBS_EVICTED
@@ -87,8 +87,8 @@ class MemoryMonitor:
         memory.look()
         if memory.level() >= EVICTION:
             make_room(state)
-        if memory.level() >= FULL:
-            self._limits.close_slowest_reader()
+        if memory.level() >= COPIES:
+            self._limits.close_slow_reader()
         self._limits.resume_readers()
         for _ in range(_TABLES_PER_CHECK):
             self._tables_checked += 1

@@ -98,6 +98,8 @@ class NodeState:
         """`requirepass`; empty for none."""
         self.sessions: dict[int, Session] = {}
         """All clients, by number."""
+        self.unauthenticated: dict[int, Session] = {}
+        """Those that have not authenticated although they must, the oldest first."""
         self.sessions_made: i64 = 0
         """The number of the last session."""
         self.blocked_clients: i64 = 0

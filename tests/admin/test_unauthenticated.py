@@ -1,0 +1,90 @@
+"""Clients that have not authenticated take little, and do not keep others out."""
+
+from __future__ import annotations
+
+import pytest
+
+from disqued.core.clients.session import Session
+from disqued.core.runtime.clientlimits import UNAUTHENTICATED_BYTES
+from disqued.testing.local import LocalClient, LocalNode
+
+
+@pytest.fixture
+def guarded(local: LocalNode, client: LocalClient) -> LocalNode:
+    """A node with a password; its first client is authenticated."""
+    assert client.call("CONFIG", "SET", "requirepass", "secret") == b"OK"
+    assert client.call("AUTH", "secret") == b"OK"
+    return local
+
+
+def test_a_client_that_does_not_authenticate_gets_little_output(guarded: LocalNode) -> None:
+    stranger = guarded.client()
+    stranger.window = 0
+    stranger.send_bytes(b"x" * 16_000 + b"\r\n")
+    stranger.send_bytes((b"x" * 100 + b"\r\n") * 10_000)
+    assert stranger.session.closing
+    assert stranger.session.output_bytes() < UNAUTHENTICATED_BYTES + 400
+    guarded.run(seconds=62)
+    assert stranger.closed
+
+
+def test_a_client_that_authenticates_is_not_limited(guarded: LocalNode) -> None:
+    client = guarded.client()
+    client.send_bytes(b"AUTH secret\r\n" + (b"x" * 100 + b"\r\n") * 10_000)
+    assert len(client.received) > 1_000_000
+    guarded.run(seconds=120)
+    assert client.raw("PING") == b"+PONG\r\n"
+
+
+def test_a_client_has_a_minute_to_authenticate(guarded: LocalNode, client: LocalClient) -> None:
+    slow, silent = guarded.client(), guarded.client()
+    guarded.run(seconds=58)
+    assert not silent.closed
+    assert slow.call("AUTH", "secret") == b"OK"
+    guarded.run(seconds=4)
+    assert (silent.closed, slow.closed, client.closed) == (True, False, False)
+    assert client.call("AUTH", "wrong") != b"OK"
+    guarded.run(seconds=62)
+    assert client.closed, "a wrong password ends an earlier authentication"
+
+
+def test_without_a_password_nobody_is_disconnected(local: LocalNode, client: LocalClient) -> None:
+    local.run(seconds=120)
+    assert client.call("PING") == b"PONG"
+
+
+def test_those_who_do_not_authenticate_cannot_keep_others_out(guarded: LocalNode, client: LocalClient) -> None:
+    client.call("CONFIG", "SET", "maxclients", 100)
+    strangers = [guarded.client() for _ in range(200)]
+    assert sum(not stranger.closed for stranger in strangers) == 25
+    assert guarded.client().call("AUTH", "secret") == b"OK"
+    assert not client.closed
+
+
+def test_one_address_has_fewer_places_than_all(guarded: LocalNode, client: LocalClient) -> None:
+    client.call("CONFIG", "SET", "maxclients", 160)
+    sessions = [Session(b"[2001:db8::%x]:4000" % number, guarded.now_ms) for number in range(20)]
+    other = Session(b"10.0.0.1:4000", guarded.now_ms)
+    guarded.node.connected(other)
+    for session in sessions:
+        guarded.node.connected(session)
+    waiting = list(guarded.node.state.unauthenticated.values())
+    assert other in waiting
+    assert [session for session in waiting if session is not other] == sessions[-10:]
+
+
+def test_input_of_clients_that_do_not_authenticate_goes_first_when_memory_is_short(
+    guarded: LocalNode, client: LocalClient
+) -> None:
+    client.call("CONFIG", "SET", "maxmemory", "4mb")
+    strangers = [guarded.client() for _ in range(100)]
+    for stranger in strangers:
+        stranger.send_bytes(b"*2\r\n$4\r\nAUTH\r\n$16384\r\n" + b"x" * 16_000)
+        stranger.send_bytes(b"x" * 300)
+    used = guarded.node.state.lifecycle.memory
+    used.used_bytes += 2 << 20
+    guarded.run(seconds=1)
+    assert all(stranger.closed for stranger in strangers)
+    assert used.input_bytes == 0
+    used.used_bytes -= 2 << 20
+    assert not client.closed
