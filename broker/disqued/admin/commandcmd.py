@@ -13,6 +13,7 @@ from disqued.core.clients.session import RESP2
 from disqued.core.commands.command import Command
 from disqued.core.commands.subcommand import Subcommand, choose
 from disqued.errors import ReplyError
+from disqued.resp.limits import MAX_ARGUMENTS
 
 if TYPE_CHECKING:
     from disqued.admin.syntax import Argument
@@ -145,5 +146,5 @@ COMMAND: Final[Command] = Command(
     "Describes the commands of this server.",
     "[COUNT | DOCS [name ...] | INFO [name ...] | LIST]",
     "O(commands)",
-    most_words=256,
+    most_words=MAX_ARGUMENTS,
 )
