@@ -24,7 +24,7 @@ from disqued.core.host import disk
 from disqued.testing import checkers, logcheckers
 from disqued.testing.account import JobAccount
 from disqued.testing.cluster import START_MS, Cluster, Hooks, Member
-from disqued.testing.faults import Faults
+from disqued.testing.faults import Faults, bring_back, take_down
 from disqued.testing.history import History
 from disqued.testing.local import no_include
 from disqued.testing.mixes import HARMLESS, MIXES, mix_of
@@ -208,7 +208,7 @@ class Simulation:
                 self.faults.supervise()
 
     def _heal(self) -> None:
-        """Stop faults and producers, and start workers on all nodes."""
+        """Stop faults and producers, and start workers on all nodes. Nodes with files first crash once more."""
         history = self.history
         self.world.producing = False
         self.faults.stop()
@@ -217,6 +217,8 @@ class Simulation:
         self._load()
         self.faults.repair()
         self.pass_time(3)
+        if history.policy:
+            self._crash_and_finish()
         self.world.always_acks = True
         for member in self.cluster.members:
             for queue in QUEUES:
@@ -225,6 +227,25 @@ class Simulation:
                 member.tell("CONFIG", "SET", "appendonly", "yes")
             Worker(self.world, member.number).start()
         self.faults.repair()
+
+    def _crash_and_finish(self) -> None:
+        """Kill a node that gave jobs to another one, and acknowledge what workers have there when it is back.
+
+        Its file does not name the node that got these jobs.
+        """
+        world = self.world
+        member, taker = world.chance.sample(self.cluster.members, 2)
+        Producer(world, member.number, pause_ms=100).add_spare(3)
+        self.pass_time(0.5)
+        Worker(world, taker.number).take_spare()
+        self.pass_time(0.5)
+        take_down(self.faults, member, silent=False)
+        bring_back(self.faults, member)
+        self.pass_time(1)
+        worker = Worker(world, member.number)
+        for attempt in self.history.attempts:
+            if attempt.deliveries and not attempt.acks_sent_ms and worker.has(member, attempt):
+                worker.finish(attempt)
 
     def _load(self) -> None:
         """Wait until all nodes have loaded their jobs."""

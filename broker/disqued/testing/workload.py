@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from random import Random
 from typing import Final, TypeAlias
@@ -22,6 +23,8 @@ REPLY_TIMEOUT_MS: Final = 4000
 AWAY_MS: Final = 1
 RECONNECT_MS: Final = 100
 QUEUES: Final = ("mail", "print", "bill")
+SPARE: Final = "spare"
+"""A queue from which workers fetch only at the end."""
 
 
 class Lost:
@@ -177,13 +180,19 @@ class Producer:
             return
         self._unanswered = world.chance.randint(1, self._at_once) if self._at_once > 1 else 1
         for _ in range(self._unanswered):
-            self._send()
+            self._send(self._draw())
         if world.chance.random() < 0.02:
             world.later(1 + world.chance.random() * 20, self._caller.hang_up)
 
-    def _send(self) -> None:
+    def add_spare(self, count: int) -> None:
+        """Add jobs with one copy to a queue from which no worker fetches yet."""
+        if self._caller.connect():
+            self._unanswered = count + 1  # more are not added after the last reply
+            for _ in range(count):
+                self._send(replace(self._draw(), queue=SPARE, replicate=1, retry_s=5, ttl_s=3600, delay_s=0))
+
+    def _send(self, attempt: Attempt) -> None:
         world = self._world
-        attempt = self._draw()
         words = self._words(attempt)
         world.history.attempts.append(attempt)
         world.history.note(world.now_ms, f"add {attempt.number} at {attempt.member}: {' '.join(map(str, words))}")
@@ -312,6 +321,17 @@ class Worker:
         """Start to work."""
         self._world.later(self._world.chance.random() * 100, self._get)
 
+    def finish(self, attempt: Attempt) -> None:
+        """Acknowledge a job that another worker got."""
+        self._finish([(attempt.deliveries[-1].job_id, attempt)], "ACKJOB", self._caller)
+
+    def take_spare(self) -> None:
+        """Fetch spare jobs, wherever they are, and keep them."""
+        if self._caller.connect() and self._caller.member is not None:
+            number = self._caller.member.number
+            words: list[bytes | str | int] = ["GETJOB", "WITHCOUNTERS", "TIMEOUT", 1500, "COUNT", 3, "FROM", SPARE]
+            self._caller.call(lambda _: None, *words, on_sent=lambda reply: self._reply_sent(number, reply))
+
     def _get(self) -> None:
         world = self._world
         if not self._caller.connect():
@@ -320,7 +340,7 @@ class Worker:
         count = 1 if world.chance.random() < 0.8 else 3
         member = self._caller.member
         assert member is not None
-        queues = QUEUES if world.always_acks else tuple(world.chance.sample(QUEUES, 2))
+        queues = (*QUEUES, SPARE) if world.always_acks else tuple(world.chance.sample(QUEUES, 2))
         words: list[bytes | str | int] = ["GETJOB", "WITHCOUNTERS", "TIMEOUT", 1500, "COUNT", count, "FROM", *queues]
         self._caller.call(self._got, *words, on_sent=lambda reply: self._reply_sent(member.number, reply))
 
@@ -398,7 +418,7 @@ class Worker:
         sent_ms = world.now_ms
         for attempt in attempts:
             attempt.acks_sent_ms.append(sent_ms)
-            if self._has(member, attempt):
+            if self.has(member, attempt):
                 held.add(attempt.number)
             elif attempt.deliveries:
                 world.history.rare["acknowledged at a node without the job"] += 1
@@ -411,7 +431,7 @@ class Worker:
             *[job_id for job_id, _ in jobs],
         )
 
-    def _has(self, member: Member, attempt: Attempt) -> bool:
+    def has(self, member: Member, attempt: Attempt) -> bool:
         """Whether a member has the job that a worker got."""
         job = member.node.state.lifecycle.table.get(attempt.deliveries[-1].job_id) if attempt.deliveries else None
         return job is not None and not job.is_dummy
