@@ -184,7 +184,6 @@ class Drain:
             return
         self._unconfirmed_left -= 1
         if newowners.send_unconfirmed(state, job, self.targets.next_of(originals)):
-            state.lifecycle.drop(job)
             self.progress.transferred += 1
 
     def _drop(self, state: NodeState, job: Job) -> None:
@@ -303,10 +302,12 @@ class Drain:
                 self._drop(state, job)
                 return
             owner = self.targets.next_of(owners)
+            state.lifecycle.drop(job)  # first, so that the owner of an at-most-once job is told when that is logged
             newowners.assign(state, transfer, owner, owners)
             if job.state != QUEUED and job.flags & DELIVERED:
                 self.forwarding.add(job.id, owner.id, job.retry_s)
             if len(owners) < job.repl:
                 self.progress.short_of_copies += 1
-        state.lifecycle.drop(job)
+        else:
+            state.lifecycle.drop(job)
         self.progress.transferred += 1

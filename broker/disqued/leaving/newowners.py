@@ -16,7 +16,7 @@ from disqued.bus import kinds
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.codec import pack_for_bus
 from disqued.core.jobs.job import ACTIVE, BCAST_QUEUED, DELIVERED, NOBODY, QUEUED, Job
-from disqued.core.runtime.outbox import send
+from disqued.core.runtime.outbox import send, send_when_logged
 from disqued.core.runtime.state import NodeState
 from disqued.leaving.transfer import Transfer
 
@@ -64,13 +64,17 @@ def connected_owners(state: NodeState, transfer: Transfer) -> list[Peer]:
 
 
 def assign(state: NodeState, transfer: Transfer, owner: Peer, holders: list[Peer]) -> None:
-    """Tell one new owner when to queue the job, and tell the other holders what changed."""
+    """Tell one new owner when to queue the job, which was dropped here, and tell the other holders what changed."""
     job = transfer.job
     if transfer.listed is not job.delivered and job.retry_s > 0:
         ask(state, transfer, holders, kinds.NOREPLY)
     delay_s = _delay_s(job, state.now_ms)
     if delay_s >= 0:
-        send(state, owner, state.bus.about_job(kinds.ENQUEUE, job.id, delay_s, kinds.TRANSFER))
+        frame = state.bus.about_job(kinds.ENQUEUE, job.id, delay_s, kinds.TRANSFER)
+        if job.retry_s == 0:
+            send_when_logged(state, owner, frame)
+        else:
+            send(state, owner, frame)
     if job.state == QUEUED:
         _tell_queued(state, job, owner)
     delete_copies(state, transfer, holders)
@@ -119,6 +123,11 @@ def is_deliverable(job: Job) -> bool:
 
 
 def send_unconfirmed(state: NodeState, job: Job, peer: Peer) -> bool:
-    """Send a job to a node of the original in a YOURJOBS, which is never confirmed; False if there is no link."""
+    """Give a job to a node of the original in a YOURJOBS, which is never confirmed; False if there is no link."""
+    link = peer.link
+    if link is None or link.closed:
+        return False
     packed = pack_for_bus(job, state.now_ms, state.holders.pack(state.holders.keep((peer.id,))))
-    return send(state, peer, state.bus.jobs(kinds.YOURJOBS, [packed]))
+    state.lifecycle.drop(job)
+    send_when_logged(state, peer, state.bus.jobs(kinds.YOURJOBS, [packed]))
+    return True

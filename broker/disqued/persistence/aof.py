@@ -165,9 +165,13 @@ class Aof(DiskOwner):
         journal = state.lifecycle.journal
         if journal.changes:
             self._records.ahead_s = state.wall_ahead_s
+            must_sync = journal.must_sync
+            journal.must_sync = False
             group = self._records.group(journal, state.view.node_id, with_sum=state.config.aof_checksums)
             if group:
                 self._log(group)
+                if must_sync:
+                    self.file.must_sync(state.ready.logged)
         self.advance()
 
     def _log(self, group: bytes) -> None:

@@ -75,6 +75,10 @@ class LogFile:
         self.sync = FileSync(state.now_ms)
         self.refusal = WriteRefusal(state)
         self._sync_policy: i64 = _SYNC_POLICIES[state.config.appendfsync]
+        self._strict_from: i64 = 0
+        self._strict_to: i64 = 0
+        """The first and the last of the unsynced groups that must be synced whatever the policy; equal to or below
+        `sync.synced` if there are none."""
         self._append: DiskWork | None = None
         """The running write."""
         self._failure = ""
@@ -122,7 +126,17 @@ class LogFile:
 
     def safe_group(self, *, rewriting: bool) -> i64:
         """The number of the last group that is as safe as the sync policy promises."""
-        return self.sync.synced if self._is_strict(rewriting) else self.groups.written
+        synced = self.sync.synced
+        if self._is_strict(rewriting):
+            return synced
+        written = self.groups.written
+        return written if self._strict_to <= synced else max(synced, min(written, self._strict_from - 1))
+
+    def must_sync(self, group: i64) -> None:
+        """A group that was logged is only safe when it is synced, and is synced at once, whatever the policy."""
+        if self._strict_to <= self.sync.synced:
+            self._strict_from = group
+        self._strict_to = group
 
     def _is_strict(self, rewriting: bool) -> bool:
         """Whether only synced groups are safe."""
@@ -222,9 +236,10 @@ class LogFile:
             return
         state = self._state
         policy = self._sync_policy
-        if policy == SYNC_NEVER or sync.failure or self._skips_syncs(rewriting):
+        at_once = sync.synced < self._strict_to and self._strict_from <= self.groups.written
+        if sync.failure or (not at_once and (policy == SYNC_NEVER or self._skips_syncs(rewriting))):
             return
-        if policy == SYNC_EVERY_SECOND and state.now_ms - sync.began_ms < SYNC_MS:
+        if not at_once and policy == SYNC_EVERY_SECOND and state.now_ms - sync.began_ms < SYNC_MS:
             if self._next_sync.awake_ms == 0:
                 state.lifecycle.timers.arm(self._next_sync, sync.began_ms + SYNC_MS)
             return

@@ -23,6 +23,8 @@ REPLY_TIMEOUT_MS: Final = 4000
 AWAY_MS: Final = 1
 RECONNECT_MS: Final = 100
 QUEUES: Final = ("mail", "print", "bill")
+QUEUED_EARLY_S: Final = 7
+"""The delay of at-most-once jobs that are queued (ENQUEUE) long before it is over."""
 SPARE: Final = "spare"
 """A queue from which workers fetch only at the end."""
 
@@ -210,6 +212,9 @@ class Producer:
         ttl_s = chance.choice((2, 8, 20)) if retry_s == 0 or chance.random() < 0.1 else 3600
         member = self._caller.member
         assert member is not None
+        delay_s = chance.choice((0, 0, 0, 0, 1))
+        if retry_s == 0 and world.history.policy and chance.random() < 0.3:
+            delay_s = QUEUED_EARLY_S
         return Attempt(
             number=len(world.history.attempts),
             at_ms=world.now_ms,
@@ -217,7 +222,7 @@ class Producer:
             replicate=replicate,
             retry_s=retry_s,
             ttl_s=ttl_s,
-            delay_s=chance.choice((0, 0, 0, 0, 1)),
+            delay_s=delay_s,
             asynchronous=chance.random() < 0.15,
             timeout_ms=chance.choice((100, 300, 1000)),
             losses_before=world.history.all_losses,
@@ -271,6 +276,8 @@ class Producer:
             attempt.added_ms = world.now_ms
             held = ",".join(str(number) for number, _ in attempt.holders)
             world.history.note(world.now_ms, f"added {attempt.number} as {answer.decode()} held by {held}")
+            if attempt.delay_s == QUEUED_EARLY_S:
+                self._caller.call(lambda _: None, "ENQUEUE", answer)
         else:
             if str(answer).startswith("NOREPL Timeout"):
                 attempt.refused_ms = world.now_ms

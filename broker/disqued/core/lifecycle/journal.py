@@ -20,6 +20,8 @@ class Journal:
     def __init__(self) -> None:
         self.on: bool = False
         """Whether changes are logged. Set by the persistence room."""
+        self.must_sync: bool = False
+        """Whether the changes must be synced, whatever the sync policy, before anybody learns of them."""
         self.changes: list[object] = []
         """Each change is a job to keep, the ID of a job to forget, or the words of another record."""
         self.formats = RecordTable()
@@ -33,9 +35,15 @@ class Journal:
             self.changes.append(job)
 
     def forget(self, job: Job) -> None:
-        """Note that the job is done or gone and must not come back after a restart."""
+        """Note that the job is done or gone and must not come back after a restart.
+
+        The record that keeps a delayed at-most-once job says that it was never queued. If a power loss took only the
+        record of its end, the job would be queued again when its delay is over. So that one is synced.
+        """
         if self.on:
             self.changes.append(job.id)
+            if job.retry_s == 0 and job.delay_s > 0:
+                self.must_sync = True
 
     def note(self, words: Words) -> None:
         """Note a record of a kind that a room declares, the name of the kind first."""
