@@ -45,10 +45,8 @@ test-compiled: $(COMPILED)
 	@echo "Testing the compiled build"
 	@$(FAST) $(BIN)/python -m pytest $(ARGS)
 
-SEED ?= 1..50
-
-sim: $(INSTALLED) ## Simulate clusters under faults, one run per seed (SEED=7, SEED=1..500)
-	$(BIN)/python -m disqued.testing.sim --seed $(SEED) $(ARGS)
+sim: $(INSTALLED) ## Simulate clusters under faults with new seeds each day, or with given ones (SEED=7, SEED=1..500)
+	$(BIN)/python -m disqued.testing.sim $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 fuzz: $(COMPILED) ## Send hostile input to the ports and files of a node (fuzz/README.md)
 	$(FAST) $(BIN)/python -m fuzz $(ARGS)

@@ -1,7 +1,10 @@
 """The simulator: a whole cluster in one process, in virtual time, repeatable from a seed.
 
+    python -m disqued.testing.sim [--count 50]
     python -m disqued.testing.sim --seed 7
     python -m disqued.testing.sim --seeds 0..199 [--mix crashes] [--seconds 20] [--mutation NAME]
+
+Without seeds, each day has new ones. All processors share the runs, and the report is in the order of the seeds.
 
 Nodes run the real core; network, disks, clocks, random numbers and clients are simulated. A run has three phases: load
 and faults, healing, and a time in which all jobs must be delivered, acknowledged and deleted. Then the checkers run.
@@ -16,12 +19,15 @@ import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from hashlib import blake2b
 from random import Random
 from typing import Final
 
 from disqued.config import Config, load
 from disqued.core.host import disk
-from disqued.testing import checkers, logcheckers
+from disqued.testing import checkers, logcheckers, seeds
 from disqued.testing.account import JobAccount
 from disqued.testing.cluster import START_MS, Cluster, Hooks, Member
 from disqued.testing.faults import Faults, bring_back, take_down
@@ -339,29 +345,32 @@ def _commit() -> str:
     return "unknown"
 
 
-def _seeds(words: str) -> range:
-    """Parse `7` or `0..99`."""
-    first, _, last = words.partition("..")
-    return range(int(first), int(last or first) + 1)
-
-
 def main() -> int:
     """Run the requested seeds; returns 1 if one of them failed."""
     parser = argparse.ArgumentParser(prog="python -m disqued.testing.sim", description="Simulate whole clusters.")
-    parser.add_argument("--seed", "--seeds", dest="seeds", type=_seeds, required=True, help="a number, or first..last")
+    parser.add_argument(
+        "--seed", "--seeds", dest="seeds", type=seeds.parse, help="a number, or first..last; default: new ones each day"
+    )
+    parser.add_argument("--count", type=int, default=50, help="how many seeds of the day run without --seed")
+    parser.add_argument("--processes", type=int, default=seeds.processors(), help="how many run at once")
     parser.add_argument("--mix", choices=sorted(MIXES), help="the mix of faults; default: chosen by the seed")
     parser.add_argument("--seconds", type=int, default=DEFAULT_SECONDS, help="how long faults are injected")
     parser.add_argument("--mutation", choices=sorted(MUTATIONS), help="break the protocol on purpose")
     parser.add_argument("--trace", type=int, default=0, help="how many events of a failed run are shown")
     arguments = parser.parse_args()
+    chosen = arguments.seeds or seeds.of_day(datetime.now(tz=UTC).date(), arguments.count)
+    print(f"seeds {chosen[0]}..{chosen[-1]}; to repeat: make sim SEED={chosen[0]}..{chosen[-1]}", flush=True)  # noqa: T201 - the report is the output
     failed = 0
     rare: Counter[str] = Counter()
-    for seed in arguments.seeds:
-        result = simulate(seed, arguments.mix, arguments.seconds, arguments.mutation)
+    digest = blake2b(digest_size=6)
+    run = partial(simulate, mix=arguments.mix, seconds=arguments.seconds, mutation=arguments.mutation)
+    for result in seeds.results(chosen, run, arguments.processes):
         rare.update(result.rare)
         failed += bool(result.violations)
+        digest.update(result.digest.encode())
         print(report(result, arguments), flush=True)  # noqa: T201 - the report is the output
     print("reached: " + ", ".join(f"{name} {count}" for name, count in sorted(rare.items())))  # noqa: T201 - the report is the output
+    print(f"{len(chosen)} runs, {failed} failed, digest of all {digest.hexdigest()}")  # noqa: T201 - the report is the output
     return 1 if failed else 0
 
 
