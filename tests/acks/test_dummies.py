@@ -37,6 +37,7 @@ def test_holder_takes_over_the_acknowledgement_of_its_job(cluster: Cluster) -> N
         "dummy_acks_collected": 1,
         "dummy_acks_dropped": 0,
         "acks_forwarded": 0,
+        "finished_jobs_forgotten_early": 0,
     }
 
 

@@ -22,4 +22,17 @@ DUMMY_ACKS_DROPPED: Final = Counter(
 ACKS_FORWARDED: Final = Counter(
     "acks_forwarded", "Acknowledgements that this node, while it leaves the cluster, only forwarded."
 )
-COUNTERS: Final = (JOBS_ACKED, COLLECTIONS, DUMMY_ACKS_MADE, DUMMY_ACKS_COLLECTED, DUMMY_ACKS_DROPPED, ACKS_FORWARDED)
+FORGOTTEN_EARLY: Final = Counter(
+    "finished_jobs_forgotten_early",
+    "IDs of finished jobs that this node had to forget within half a minute, because there were too many. A copy that "
+    "arrives later is delivered.",
+)
+COUNTERS: Final = (
+    JOBS_ACKED,
+    COLLECTIONS,
+    DUMMY_ACKS_MADE,
+    DUMMY_ACKS_COLLECTED,
+    DUMMY_ACKS_DROPPED,
+    ACKS_FORWARDED,
+    FORGOTTEN_EARLY,
+)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from disqued.acks.done import RecentlyDone
+from mypy_extensions import i64
+
+from disqued.acks.counters import FORGOTTEN_EARLY
+from disqued.acks.done import ID_BYTES, MOST_BYTES, RecentlyDone, limit
 from disqued.acks.gc import collect
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.job import ACKED, Job
@@ -15,6 +18,8 @@ from disqued.core.runtime.state import NodeState
 NAME: Final = "acks"
 JOBS_PER_VISIT: Final = 2000
 """Jobs checked per cron tick after a change of the members."""
+REPORT_MS: Final = 60_000
+"""The shortest time between two log lines about IDs that were forgotten early."""
 
 
 class AcksRoom(Room):
@@ -28,6 +33,8 @@ class AcksRoom(Room):
     def __init__(self, state: NodeState) -> None:
         super().__init__(state)
         self.done = RecentlyDone()
+        self._report_ms: i64 = 0
+        """When a lack of room for IDs may be logged again."""
         self._walk = Walk()
         """The round that is running, or over."""
         self._another: bool = False
@@ -41,6 +48,29 @@ class AcksRoom(Room):
         """Whether a job that this node does not have was finished recently."""
         return self.done.has(job_id)
 
+    def buffered_bytes(self) -> i64:
+        """The memory that the IDs of finished jobs take."""
+        return self.done.used_bytes
+
+    def _tend_done(self) -> None:
+        """Forget IDs whose time is over, and report those that had to be forgotten before."""
+        state = self.state
+        done = self.done
+        done.most = limit(state.lifecycle.memory.maximum_bytes)
+        done.visit(state.now_ms)
+        early = done.forgotten_early
+        if early > 0:
+            done.forgotten_early = 0
+            state.counters.add(FORGOTTEN_EARLY, early)
+            if state.now_ms >= self._report_ms:
+                self._report_ms = state.now_ms + REPORT_MS
+                state.host.log(
+                    "warning",
+                    f"More than {done.most} jobs were finished within a minute, so their IDs are remembered for less "
+                    "than half a minute, and a later copy is delivered. A higher maxmemory allows for more, "
+                    f"up to {MOST_BYTES // ID_BYTES} IDs (finished_jobs_forgotten_early in INFO).",
+                )
+
     def peer_up(self, _peer: Peer) -> None:
         """Start another round."""
         self._another = True
@@ -50,8 +80,9 @@ class AcksRoom(Room):
         self._another = True
 
     def cron(self) -> None:
-        """Check some more acknowledged jobs of the current round."""
+        """Check some more acknowledged jobs of the current round, and forget IDs of finished jobs."""
         state = self.state
+        self._tend_done()
         walk = self._walk
         for _ in range(JOBS_PER_VISIT):
             job = walk.next(state.lifecycle.table)
