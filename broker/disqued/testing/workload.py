@@ -256,7 +256,8 @@ class Producer:
                 attempt.holders.append((member.number, history.losses(member.number)))
         if attempt.retry_s > 0 and not attempt.acks_sent_ms:
             attempt.copies_short = max(0, attempt.promised - len(attempt.holders))
-            excused = history.all_losses - attempt.losses_before
+            leaving = sum(member.alive and member.node.state.view.leaving for member in world.cluster.members)
+            excused = history.all_losses - attempt.losses_before + leaving
             if attempt.copies_short > excused and world.now_ms < attempt.expires_ms:
                 history.violate(world.now_ms, f"job {attempt.number} has {attempt.copies_short} copies too few")
         accepting = world.cluster.members[attempt.member - 1].node.state
