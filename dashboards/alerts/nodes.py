@@ -71,6 +71,15 @@ NODES: Final = Group(
             uids.OVERVIEW,
         ),
         Alert(
+            "DisqueCertificateExpiring",
+            Severity.WARNING,
+            "1h",
+            "disque_tls_certificate_expiry_timestamp_seconds - time() < 7 * 86400",
+            f"The TLS certificate of the Disque node {NODE} expires soon",
+            "It expires in {{ $value | humanizeDuration }}. After that, clients that verify it cannot connect.",
+            uids.OVERVIEW,
+        ),
+        Alert(
             "DisqueFdNearLimit",
             Severity.WARNING,
             "5m",

@@ -51,7 +51,8 @@ _EXTENSION: Final = (
     (8, "digest of `cluster-name`; zeros without one"),
     (8, "incarnation: random, new at each start; distinguishes two nodes with the same ID"),
     (8, "the sender's clock, unix milliseconds; only in PING, PONG and MEET"),
-    (4, "zero"),
+    (2, "port for clients with TLS; 0 for none"),
+    (2, "zero"),
 )
 
 _FLAGS: Final = (

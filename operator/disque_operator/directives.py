@@ -22,6 +22,7 @@ _ADDRESSES: Final = "pods announce the host names of their StatefulSet; use spec
 _PORTS: Final = "ports of the pods are fixed; set the port for clients in spec.service.port"
 _OUTPUT: Final = "the log is written to standard output for `kubectl logs`"
 _FILES: Final = "files are on the volume that spec.storage describes"
+_TLS: Final = "the operator, its probes and the services use connections without TLS"
 _RESTARTS: Final = "the operator restarts pods in a way that restores their queues"
 
 OWNED: Final[Mapping[str, str]] = {
@@ -55,6 +56,13 @@ OWNED: Final[Mapping[str, str]] = {
     "syslog-enabled": _OUTPUT,
     "syslog-facility": _OUTPUT,
     "syslog-ident": _OUTPUT,
+    **dict.fromkeys(
+        (
+            *("tls-port", "tls-cert-file", "tls-key-file", "tls-ca-cert-file", "tls-auth-clients"),
+            *("tls-min-version", "tls-ciphers", "http-tls", "cluster-announce-tls-port"),
+        ),
+        _TLS,
+    ),
     "unixsocket": _PORTS,
     "unixsocketperm": _PORTS,
 }

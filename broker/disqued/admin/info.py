@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from disqued.core.clients.session import Session
+    from disqued.core.host.host import ProcessFacts
     from disqued.core.runtime.state import NodeState
     from disqued.core.telemetry.fields import Fields
 
@@ -87,7 +88,16 @@ def _server(state: NodeState) -> Fields:
         ("python_version", platform.python_version()),
         ("build", FLAVOUR),
         ("disqued_extensions", _EXTENSIONS),
+        *_tls(state, facts),
     ]
+
+
+def _tls(state: NodeState, facts: ProcessFacts) -> Fields:
+    """The fields of a node that uses TLS."""
+    if not facts.certificate_expires_s:
+        return []
+    left_s = facts.certificate_expires_s - state.host.wall_us() // 1_000_000
+    return [("tls_port", state.config.tls_port), ("tls_certificate_expires_in_seconds", left_s)]
 
 
 def _compiler_version() -> str:

@@ -29,6 +29,10 @@ class AdminRoom(Room):
         elif attribute == "maxclients":
             assert isinstance(value, int)
             self._allow_clients(value)
+        elif attribute.startswith("tls_"):
+            refusal = self.state.host.change_tls(attribute, value)
+            if refusal:
+                raise ReplyError(f"ERR {refusal}")
 
     def _change_directory(self, path: str) -> None:
         try:

@@ -14,7 +14,7 @@ from mypy_extensions import i64, mypyc_attr
 from disqued.bus import kinds
 from disqued.bus.bigendian import read_u16, read_u32
 from disqued.bus.errors import BusError
-from disqued.bus.extension import CLOCK_AT, MARKER, NOBODY
+from disqued.bus.extension import CLOCK_AT, MARKER, NOBODY, TLS_PORT_AT
 from disqued.bus.messagetable import UNKNOWN_MESSAGES, MessageTable
 
 HEADER_BYTES: Final = 144
@@ -143,6 +143,11 @@ class Frame:
         """The sender's unix time; 0 if not sent."""
         at = self.start + _EXTENSION_AT + CLOCK_AT
         return int.from_bytes(self.data[at : at + 8], "big") if self.extended else 0
+
+    @property
+    def tls_port(self) -> i64:
+        """The sender's port for clients with TLS; 0 if it has none."""
+        return read_u16(self.data, self.start + _EXTENSION_AT + TLS_PORT_AT) if self.extended else 0
 
     # --- payloads -----------------------------------------------------------------------------------------------------
 

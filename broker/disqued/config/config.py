@@ -72,6 +72,15 @@ class Config:
     shutdown_on_sigterm: str
     shared_port: int
     http_port: int
+    tls_port: int
+    tls_cert_file: str
+    tls_key_file: str
+    tls_ca_cert_file: str
+    tls_auth_clients: str
+    tls_min_version: str
+    tls_ciphers: str
+    http_tls: bool
+    cluster_announce_tls_port: int
     http_actions: bool
     metrics_queues: int
     requirepass_former: bytes

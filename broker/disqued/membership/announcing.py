@@ -17,10 +17,12 @@ def announce(own: Membership) -> None:
     """Write frames according to the configuration and the cluster view as they are now, and tell the other nodes."""
     state = own.state
     config, view = state.config, state.view
-    view.port = config.cluster_announce_port or config.port
+    view.tls_port = config.cluster_announce_tls_port or config.tls_port
+    view.port = config.cluster_announce_port or config.port or view.tls_port
     bus_port = config.cluster_announce_bus_port or config.cluster_port
-    if bus_port == 0 and config.port > 0:
-        bus_port = config.port + BUS_PORT_DISTANCE
+    port = config.port or config.tls_port
+    if bus_port == 0 and port > 0:
+        bus_port = port + BUS_PORT_DISTANCE
     view.bus_port = bus_port if bus_port < 65536 else 0
     view.host = config.cluster_announce_hostname.encode()
     announced_ip = config.cluster_announce_ip.encode()
@@ -32,7 +34,7 @@ def announce(own: Membership) -> None:
         view.node_id,
         view.port,
         leaving=view.leaving,
-        extension=extension(state.features, view.bus_port, own.cluster, state.incarnation),
+        extension=extension(state.features, view.bus_port, own.cluster, state.incarnation, view.tls_port),
         announced_ip=announced_ip,
     )
     own.announcement_changed = True

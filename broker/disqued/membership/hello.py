@@ -2,8 +2,8 @@
 
 Both protocols have a command of this name, and the arguments distinguish them. Without arguments it is Disque's: the
 reply has a format version, this node's ID, and for each node its address and its priority, by which clients choose a
-node. With a protocol version it is the handshake of Redis clients: `HELLO 2|3 [AUTH user password] [SETNAME name]`, and
-the reply is a map.
+node. A client that is connected with TLS sees the ports for TLS. With a protocol version it is the handshake of Redis
+clients: `HELLO 2|3 [AUTH user password] [SETNAME name]`, and the reply is a map.
 """
 
 from __future__ import annotations
@@ -46,9 +46,16 @@ def hello(state: NodeState, session: Session, args: list[bytes]) -> None:
     session.reply_integer(FORMAT_VERSION)
     session.reply_bulk(view.node_id)
     own_priority = LEAVING_PRIORITY if view.leaving else NORMAL_PRIORITY
-    _show(session, view.node_id, view.host or view.ip, int(view.port), own_priority)
+    _show(session, view.node_id, view.host or view.ip, _port(session, view.port, view.tls_port), own_priority)
     for peer in view.peers.values():
-        _show(session, peer.id, peer.host or peer.ip, int(peer.port), priority(peer))
+        _show(session, peer.id, peer.host or peer.ip, _port(session, peer.port, peer.tls_port), priority(peer))
+
+
+def _port(session: Session, port: int, tls_port: int) -> int:
+    """The port of a node for a client that uses TLS, or does not; 0 if the node has none."""
+    if session.tls:
+        return int(tls_port)
+    return 0 if port == tls_port else int(port)
 
 
 def _show(session: Session, node_id: bytes, where: bytes, port: int, chance: int) -> None:

@@ -2,7 +2,7 @@
 
 Each node has one line of six words, `id ip:port flags ping-sent pong-received link`, as CLUSTER NODES shows them. What
 the original does not store follows in lines that begin with `vars`, which the original ignores: `vars node ID`, then
-pairs, `host NAME`, `bus-port NUMBER`. Unknown flags and variables are ignored.
+pairs, `host NAME`, `bus-port NUMBER`, `tls-port NUMBER`. Unknown flags and variables are ignored.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ class SavedNode:
     ponged: bool
     host: bytes = b""
     bus_port: int = 0
+    tls_port: int = 0
 
 
 @dataclass
@@ -93,11 +94,13 @@ def encode(view: ClusterView) -> str:
 
 
 def _variables(view: ClusterView) -> Iterator[str]:
-    """A line for each node with a host name or an unusual bus port."""
+    """A line for each node with a host name, an unusual bus port or a port for TLS."""
     for peer in view.peers.values():
         said = f" host {peer.host.decode()}" if peer.host else ""
         if peer.bus_port != peer.port + BUS_PORT_DISTANCE:
             said += f" bus-port {peer.bus_port}"
+        if peer.tls_port:
+            said += f" tls-port {peer.tls_port}"
         if said and not peer.in_handshake:
             yield f"{_VARIABLES} node {peer.id.decode()}{said}\n"
 
@@ -159,6 +162,7 @@ def _decode_variables(found: dict[bytes, SavedNode], pairs: dict[str, str]) -> N
     if is_name(host):
         node.host = host
     node.bus_port = _port(pairs.get("bus-port", ""))
+    node.tls_port = _port(pairs.get("tls-port", ""))
 
 
 def restore(state: NodeState, saved: Saved) -> None:
@@ -172,6 +176,7 @@ def restore(state: NodeState, saved: Saved) -> None:
     for node in saved.peers:
         peer = Peer(node.id, node.ip, node.port, node.flags, state.now_ms, node.bus_port)
         peer.host = node.host
+        peer.tls_port = node.tls_port
         peer.ping_sent_ms = state.now_ms if node.pinged else 0
         peer.pong_received_ms = state.now_ms if node.ponged else 0
         if not node.ip or not (node.bus_port or 0 < node.port <= MAX_PORT):

@@ -106,6 +106,9 @@ def _learn(state: NodeState, peer: Peer, frame: Frame) -> None:
     """Take in what a member says of itself: its features, its run, and whether it is leaving."""
     peer.features = frame.features
     peer.incarnation = frame.incarnation
+    if frame.tls_port != peer.tls_port:
+        peer.tls_port = frame.tls_port
+        nodes.changed(state)
     leaving = frame.node_flags & kinds.NODE_LEAVING
     if leaving != peer.flags & kinds.NODE_LEAVING:
         peer.flags ^= kinds.NODE_LEAVING

@@ -35,6 +35,7 @@ class Connection(SocketSession):
     def connection_made(self, transport: Transport) -> None:
         """The client was accepted."""
         self._transport = transport
+        self.tls = transport.get_extra_info("ssl_object") is not None
         sock: socket.socket | None = transport.get_extra_info("socket")
         if sock is not None:
             self.descriptor = sock.fileno()
@@ -66,11 +67,16 @@ class Connection(SocketSession):
             self._transport.resume_reading()
 
     def eof_received(self) -> bool:
-        """The client will send no more. The connection closes when the replies are written, which may be later."""
+        """The client will send no more. The connection closes when the replies are written, which may be later.
+
+        A transport with TLS closes when this returns, so what can be written is written now.
+        """
         if self.end_input():
             self._shell.node.ready.flush(self)
             self._shell.settle()
-        return True
+        if self.tls:
+            self._shell.carry()
+        return not self.tls
 
     def connection_lost(self, _error: Exception | None) -> None:
         """The connection was closed or lost."""

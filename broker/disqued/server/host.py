@@ -16,6 +16,7 @@ from pathlib import Path
 
 from disqued.core.host.host import MemoryLimit, ProcessFacts
 from disqued.server import allocator, logs, memorylimit
+from disqued.server.certificates import Certificates
 from disqued.server.disk import FileDisk
 from disqued.server.nodesfile import NodesFile
 
@@ -37,12 +38,14 @@ class ProcessHost:
         self,
         config_path: Path | None,
         nodes: NodesFile,
+        certificates: Certificates,
         end: Callable[[], None],
         fail: Callable[[str], None],
         restart: Callable[[int, bool], bool],
     ) -> None:
         self._config_path = config_path
         self._nodes = nodes
+        self._certificates = certificates
         self._end = end
         self._fail = fail
         self._restart = restart
@@ -76,6 +79,7 @@ class ProcessHost:
             user_s=own.ru_utime,
             children_system_s=children.ru_stime,
             children_user_s=children.ru_utime,
+            certificate_expires_s=self._certificates.expires_s,
         )
 
     def resident_bytes(self) -> int:
@@ -129,6 +133,10 @@ class ProcessHost:
     def log(self, level: str, text: str) -> None:
         """Write a line to the log."""
         logs.write(level, text)
+
+    def change_tls(self, attribute: str, value: object) -> str:
+        """Use TLS with another value of a directive for new connections; returns why not, empty if it does."""
+        return self._certificates.change(attribute, value)
 
     def set_log_level(self, level: str) -> None:
         """Drop lines below this level."""

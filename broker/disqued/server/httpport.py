@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 MOST_CONNECTIONS: Final = 32
 MOST_BYTES: Final = 8 << 10
 """The maximum size of a request line with its headers."""
+SENT_BYTES: Final = 4 << 10
+"""An answer of which no more is left counts as sent; TLS also has output of its own, right after the handshake."""
 DEADLINE_S: Final = 15.0
 MOST_IGNORED_BYTES: Final = 1 << 20
 """How much is still read from a client whose request was refused, so that it can read the reason."""
@@ -109,7 +111,7 @@ class HttpConnection:
         """A client has connected."""
         self._transport = transport
         self.origin = origin_of(self._address())
-        transport.set_write_buffer_limits(high=0)  # take the next request when the last answer is sent
+        transport.set_write_buffer_limits(high=SENT_BYTES)  # take the next request when the last answer is sent
         self._arm()
         if not self._port.admit(self):
             self._ignores_input = True
@@ -312,8 +314,9 @@ class HttpConnection:
             return
         if self._said_all:
             self._transport.close()
-        else:  # closing now would reset the connection before the client has read the answer
+        elif self._transport.can_write_eof():  # closing now would reset the connection before the answer is read
             self._transport.write_eof()
+        # With TLS there is no such half: the client closes the connection, or the deadline does.
 
     def end(self) -> None:
         """Close the connection because the node shuts down."""

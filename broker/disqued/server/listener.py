@@ -9,7 +9,7 @@ import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from disqued.config import Config
 from disqued.core.cluster.peer import BUS_PORT_DISTANCE
@@ -27,26 +27,28 @@ def bus_port(config: Config) -> int:
     """The port that other nodes connect to; 0 for a node without a TCP port, which they cannot reach."""
     if config.cluster_port:
         return config.cluster_port
-    return config.port + BUS_PORT_DISTANCE if config.port else 0
+    port = config.port or config.tls_port
+    return port + BUS_PORT_DISTANCE if port else 0
 
 
 def open_sockets(config: Config) -> list[socket.socket]:
-    """Open all configured sockets for clients.
+    """Open all configured sockets for clients without TLS.
 
     Raises:
         Fatal: a socket cannot be opened.
     """
-    if config.port > _HIGHEST_PORT and not config.cluster_port:
+    port = config.port or config.tls_port
+    if port > _HIGHEST_PORT and not config.cluster_port:
         raise Fatal(
-            f"Port {config.port} is too high: the cluster bus uses the port {BUS_PORT_DISTANCE} above it. "
+            f"Port {port} is too high: the cluster bus uses the port {BUS_PORT_DISTANCE} above it. "
             f"Choose one up to {_HIGHEST_PORT}, or set cluster-port."
         )
     if config.port and config.port == config.cluster_port:
         raise Fatal(f"Clients and the cluster bus cannot both use port {config.port}: change port or cluster-port.")
     if config.shared_port and config.shared_port in {config.port, bus_port(config)}:
         raise Fatal(f"Port {config.shared_port} is the client or bus port of this node: change shared-port.")
-    if not config.port and not config.unixsocket:
-        raise Fatal("Configured to not listen anywhere, exiting. Set port, unixsocket or both.")
+    if not config.port and not config.tls_port and not config.unixsocket:
+        raise Fatal("Configured to not listen anywhere, exiting. Set port, tls-port or unixsocket.")
     with contextlib.ExitStack() as opened:
         sockets = list(map(opened.enter_context, _open_everywhere(config, config.port)))
         sockets += map(
@@ -58,13 +60,24 @@ def open_sockets(config: Config) -> list[socket.socket]:
     return sockets
 
 
+def open_tls_sockets(config: Config) -> list[socket.socket]:
+    """Open the sockets for clients with TLS.
+
+    Raises:
+        Fatal: a socket cannot be opened.
+    """
+    if config.tls_port and config.tls_port in {config.port, config.shared_port, bus_port(config)}:
+        raise Fatal(f"Port {config.tls_port} is already used by this node without TLS: change tls-port.")
+    return _open_everywhere(config, config.tls_port, " for clients with TLS")
+
+
 def open_http_sockets(config: Config) -> list[socket.socket]:
     """Open the sockets for HTTP, on the addresses for clients.
 
     Raises:
         Fatal: a socket cannot be opened.
     """
-    if config.http_port and config.http_port in {config.port, bus_port(config)}:
+    if config.http_port and config.http_port in {config.port, config.tls_port, bus_port(config)}:
         raise Fatal(f"Port {config.http_port} is already used by the client or bus port: change http-port.")
     return _open_everywhere(config, int(config.http_port), " for HTTP")  # getaddrinfo takes no subclass
 
@@ -148,11 +161,18 @@ def _open_unix(path: Path, permissions: int, backlog: int) -> socket.socket:
     return sock
 
 
-async def serve(sockets: list[socket.socket], accept: Callable[[], object], backlog: int) -> list[asyncio.Server]:
+class Accepting(Protocol):
+    """What accepts connections on listening sockets."""
+
+    def close(self) -> None:
+        """Accept no more."""
+
+
+async def serve(sockets: list[socket.socket], accept: Callable[[], object], backlog: int) -> list[Accepting]:
     """Accept connections; the event loop sets the backlog of the sockets again."""
     loop = asyncio.get_running_loop()
     factory: Callable[[], asyncio.Protocol] = accept  # type: ignore[assignment]
-    servers: list[asyncio.Server] = []
+    servers: list[Accepting] = []
     for sock in sockets:
         create = loop.create_unix_server if sock.family == socket.AF_UNIX else loop.create_server
         servers.append(await create(factory, sock=sock, backlog=backlog))

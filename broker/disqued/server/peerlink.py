@@ -185,8 +185,11 @@ class PeerLink(Carrier):
 
     def finish(self) -> None:
         """Send no more; the connection closes when the other node has read everything."""
-        if self._transport is not None:
-            self._transport.write_eof()
+        transport = self._transport
+        if transport is not None and transport.can_write_eof():
+            transport.write_eof()
+        elif transport is not None:  # with TLS, where closing sends what waits first
+            transport.close()
 
 
 def _address(name: Any) -> bytes:

@@ -12,6 +12,7 @@ import platform
 import secrets
 import socket
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -28,6 +29,7 @@ from disqued.node import Node, Rooms
 from disqued.server import daemon, listener, logs, metricspage
 from disqued.server.bus import Bus
 from disqued.server.caller import Caller
+from disqued.server.certificates import CHECK_S, Certificates
 from disqued.server.connection import Connection
 from disqued.server.fatal import Fatal
 from disqued.server.health import ROUTES, why_not_ready
@@ -41,6 +43,7 @@ from disqued.server.restart import start_again
 from disqued.server.shell import Clock, DetachedSession, Shell
 from disqued.server.signals import Signals
 from disqued.server.startclock import start_ms
+from disqued.server.tlsport import TlsPort
 
 _NODE_ID_BYTES: Final = 20
 _TURN_S: Final = 0.01
@@ -70,8 +73,10 @@ class Run:
         self._failure: str | None = None
         """Why the node cannot serve."""
         self._signals = Signals(self._ended)
+        self._certificates = Certificates(config, logs.write)
         with contextlib.ExitStack() as leftovers:
             self._sockets = listener.open_sockets(config)
+            self._tls_sockets = listener.open_tls_sockets(config)
             self._bus_sockets = listener.open_bus_sockets(config)
             self._http_sockets = self._open_http()
             if config.unixsocket:
@@ -79,7 +84,7 @@ class Run:
             nodes = NodesFile(Path(config.cluster_config_file).absolute())
             leftovers.callback(nodes.close)
             remove_leftovers(Path.cwd())
-            self._host = ProcessHost(config_path, nodes, self._ended.set, self._fail, self._restart)
+            self._host = ProcessHost(config_path, nodes, self._certificates, self._ended.set, self._fail, self._restart)
             self._host.keep_alive(config.tcp_keepalive)
             if self._http_sockets:
                 self._host.reserved_descriptors += MOST_CONNECTIONS
@@ -143,17 +148,19 @@ class Run:
         bus = Bus(shell, loop)
         host = self._host
         host.disk.attach(loop, shell.disk_done)
-        backlog = self._config.tcp_backlog
         figures = ServerFigures(lambda: why_not_ready(self._node))
+        figures.certificates = self._certificates
+        self._signals.files_changed = self._certificates.renew
         routes = (*ROUTES, *metricspage.routes(figures), *self._console(loop, shell).routes)
         http = HttpPort(loop, self._node, routes, figures.http_answers)
         # HTTP first: when the port for clients is open, this one is too.
-        servers = await listener.serve(self._http_sockets, http.accept, MOST_CONNECTIONS)
-        servers += await listener.serve(self._sockets, lambda: Connection(shell, host.keep_alive_s), backlog)
+        servers = await self._serve_http(http, figures)
+        servers += await self._serve_clients(lambda: Connection(shell, host.keep_alive_s), figures)
         lag = LoopLag(loop, figures.loop_lag)
         if self._http_sockets:
             lag.start()
-            logs.write("notice", f"Probes, metrics and the console are on port {self._config.http_port} (HTTP)")
+            scheme = "HTTPS" if self._config.http_tls else "HTTP"
+            logs.write("notice", f"Probes, metrics and the console are on port {self._config.http_port} ({scheme})")
         self._node.start(self._clock.now_ms())
         shell.start()
         if background is not None and self._failure is None:
@@ -162,7 +169,9 @@ class Run:
         if await self._load(shell, on_terminal=background is None):
             servers += await bus.listen(self._bus_sockets, host.bus_descriptors)
             self._announce()
+        watch = asyncio.ensure_future(self._check_certificates())
         written = await self._wait_for_end(shell)
+        watch.cancel()
         lag.stop()
         for server in servers:
             server.close()
@@ -174,6 +183,46 @@ class Run:
     def _console(self, loop: asyncio.AbstractEventLoop, shell: Shell) -> Console:
         """The page for browsers."""
         return Console(partial(Caller, loop, shell), self._node.state.commands.items())
+
+    async def _serve_http(self, http: HttpPort, figures: ServerFigures) -> list[listener.Accepting]:
+        """Accept connections to the HTTP port."""
+        if not self._config.http_tls:
+            return await listener.serve(self._http_sockets, http.accept, MOST_CONNECTIONS)
+        settings = self._certificates.http_settings
+        return [
+            TlsPort(
+                self._http_sockets,
+                settings,
+                http.accept,
+                lambda: MOST_CONNECTIONS,
+                partial(self._handshake_failed, figures),
+            )
+        ]
+
+    async def _serve_clients(
+        self, accept: Callable[[], Connection], figures: ServerFigures
+    ) -> list[listener.Accepting]:
+        """Accept connections of clients, with and without TLS."""
+        servers = await listener.serve(self._sockets, accept, self._config.tcp_backlog)
+        settings = self._certificates.client_settings
+        tls = TlsPort(self._tls_sockets, settings, accept, self._free_places, partial(self._handshake_failed, figures))
+        return [*servers, tls]
+
+    @staticmethod
+    def _handshake_failed(figures: ServerFigures, why: str) -> None:
+        """Count and log a TLS handshake that failed."""
+        figures.handshake_failed()
+        logs.write("verbose", f"TLS handshake failed: {why}")
+
+    def _free_places(self) -> int:
+        """How many more clients may connect."""
+        return self._config.maxclients - len(self._node.state.sessions)
+
+    async def _check_certificates(self) -> None:
+        """Read the certificates again when their files change."""
+        while True:
+            await asyncio.sleep(CHECK_S)
+            self._certificates.renew_if_changed()
 
     async def _load(self, shell: Shell, *, on_terminal: bool) -> bool:
         """Wait until the node has loaded its jobs; False if it must end first. Other nodes cannot reach it yet."""
@@ -230,6 +279,9 @@ class Run:
             logs.write("notice", f"Other nodes of the cluster reach this one on the bus port {port}")
         if self._config.port:
             logs.write("notice", f"The server is now ready to accept connections on port {self._config.port}")
+        if self._config.tls_port:
+            port = self._config.tls_port
+            logs.write("notice", f"The server is now ready to accept connections with TLS on port {port}")
         if self._config.unixsocket:
             logs.write("notice", f"The server is now ready to accept connections at {self._config.unixsocket}")
 

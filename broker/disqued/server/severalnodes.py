@@ -41,6 +41,8 @@ _NOT_SHARED: Final = (
     "cluster_announce_port",
     "cluster_announce_bus_port",
     "shared_port",
+    "tls_port",
+    "cluster_announce_tls_port",
     "daemonize",
 )
 """Directives that would give all nodes the same address, or hide this process from its supervisor."""

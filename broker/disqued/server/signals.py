@@ -1,4 +1,4 @@
-"""Signals: SIGTERM and SIGINT shut the server down cleanly, a second one ends it at once, SIGHUP is ignored.
+"""Signals: SIGTERM and SIGINT shut the server down cleanly, a second one ends it at once, SIGHUP rereads files.
 
 Plain signal handlers also run while the event loop is busy or waits for a disk that hangs, which is when an
 administrator presses Ctrl-C twice. They are installed before the first socket is open, so that a server that accepts
@@ -11,6 +11,7 @@ import asyncio
 import os
 import signal
 import time
+from collections.abc import Callable
 from types import FrameType
 from typing import Final
 
@@ -29,13 +30,19 @@ class Signals:
         """The name of the signal that requested the shutdown."""
         self._received_s = 0.0
         """When it was received, on the monotonic clock."""
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        self.files_changed: Callable[[], None] | None = None
+        """Called on the event loop for SIGHUP."""
+        signal.signal(signal.SIGHUP, self._read_files)
         signal.signal(signal.SIGTERM, self._shut_down)
         signal.signal(signal.SIGINT, self._shut_down)
 
     def wake(self, loop: asyncio.AbstractEventLoop) -> None:
         """Notify this event loop from now on."""
         self._loop = loop
+
+    def _read_files(self, _number: int, _frame: FrameType | None) -> None:
+        if self._loop is not None and self.files_changed is not None:
+            self._loop.call_soon_threadsafe(self.files_changed)
 
     def _shut_down(self, number: int, _frame: FrameType | None) -> None:
         now_s = time.monotonic()

@@ -126,6 +126,10 @@ class FakeHost:
         """Keep the line."""
         self.log_lines.append((level, text))
 
+    def change_tls(self, attribute: str, value: object) -> str:  # noqa: ARG002 - there are no certificates in memory
+        """Accept everything."""
+        return ""
+
     def set_log_level(self, level: str) -> None:
         """Keep the level."""
         self.log_level = level

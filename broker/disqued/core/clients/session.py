@@ -32,6 +32,8 @@ class Session:
         self.address = address
         """As in CLIENT LIST: `ip:port`, `[ip]:port`, or the path of a Unix socket and `:0`."""
         self.unix_socket: bool = False
+        self.tls: bool = False
+        """Whether the connection uses TLS."""
         self.descriptor: i64 = -1
         self.created_ms: i64 = now_ms
         self.active_ms: i64 = now_ms

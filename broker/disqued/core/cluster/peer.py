@@ -31,7 +31,9 @@ class Peer:
         self.ip = ip
         """Its literal address; empty if unknown."""
         self.port: i64 = port
-        """Its port for clients."""
+        """Its port for clients; `tls_port` if it has no port without TLS."""
+        self.tls_port: i64 = 0
+        """Its port for clients with TLS; 0 for none."""
         self.bus_port: i64 = bus_port if bus_port > 0 else port + BUS_PORT_DISTANCE
         self.host = b""
         """The host name that it announced; empty if none."""

@@ -23,7 +23,9 @@ class ClusterView:
         self.node_id = node_id
         """40 hex digits."""
         self.port: i64 = port
-        """The announced port for clients."""
+        """The announced port for clients; `tls_port` without a port without TLS."""
+        self.tls_port: i64 = 0
+        """The announced port for clients with TLS; 0 for none."""
         self.bus_port: i64 = 0
         """The announced port for other nodes."""
         self.ip = b""

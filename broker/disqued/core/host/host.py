@@ -25,6 +25,8 @@ class ProcessFacts:
     user_s: float
     children_system_s: float
     children_user_s: float
+    certificate_expires_s: int = 0
+    """When the TLS certificate of the node expires, in unix seconds; 0 without TLS."""
     multiplexing_api: str = "epoll"
     """The system call with which the event loop waits."""
 
@@ -89,6 +91,9 @@ class Host(Protocol):
 
     def log(self, level: str, text: str) -> None:
         """Write a line to the server's log; level is debug, verbose, notice or warning."""
+
+    def change_tls(self, attribute: str, value: object) -> str:
+        """Use TLS with another value of a directive for new connections; returns why not, empty if it does."""
 
     def set_log_level(self, level: str) -> None:
         """Drop log lines below this level."""

@@ -1,0 +1,102 @@
+"""Accepts connections with TLS. A connection reaches the node when its handshake is done.
+
+Each connection gets the settings that are current when it is accepted. Handshakes are limited in time and number, so
+that connections which never complete one cannot take the descriptors of clients: one more than allowed ends the oldest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Final
+
+HANDSHAKE_S: Final = 10.0
+"""The time for a handshake. The loop closes the connection after it."""
+PAUSE_S: Final = 1.0
+"""How long nothing is accepted when the process has no descriptors left."""
+
+
+class TlsPort:
+    """The listening sockets of one port."""
+
+    def __init__(
+        self,
+        sockets: list[socket.socket],
+        settings: Callable[[], ssl.SSLContext],
+        accept: Callable[[], object],
+        most: Callable[[], int],
+        failed: Callable[[str], None],
+    ) -> None:
+        """Accept connections.
+
+        `settings` returns the settings for the next connection, `accept` its protocol, `most` how many handshakes may
+        run now. `failed` is called with the reason when a handshake fails.
+        """
+        self._loop = asyncio.get_running_loop()
+        self._sockets = sockets
+        self._settings = settings
+        self._accept: Callable[[], asyncio.Protocol] = accept  # type: ignore[assignment]
+        self._most = most
+        self._failed = failed
+        self._handshakes: dict[asyncio.Task[None], None] = {}
+        """The running handshakes, the oldest first."""
+        for sock in sockets:
+            sock.setblocking(False)
+            self._listen(sock)
+
+    def _listen(self, sock: socket.socket) -> None:
+        if sock.fileno() >= 0:
+            self._loop.add_reader(sock, self._take, sock)
+
+    def _take(self, sock: socket.socket) -> None:
+        """Accept one connection; the loop calls again while more wait."""
+        try:
+            connection, address = sock.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return
+        except OSError:
+            self._loop.remove_reader(sock)
+            self._loop.call_later(PAUSE_S, self._listen, sock)
+            return
+        connection.setblocking(False)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        while len(self._handshakes) >= max(self._most(), 1):
+            oldest = next(iter(self._handshakes))
+            del self._handshakes[oldest]
+            oldest.cancel()
+        task = self._loop.create_task(self._shake_hands(connection, str(address[0])))
+        self._handshakes[task] = None
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._handshakes.pop(task, None)
+
+    async def _shake_hands(self, connection: socket.socket, address: str) -> None:
+        why = ""
+        try:
+            await self._loop.connect_accepted_socket(
+                self._accept, connection, ssl=self._settings(), ssl_handshake_timeout=HANDSHAKE_S
+            )
+        except ssl.SSLError as error:
+            why = str(error.reason or error).replace("_", " ").lower()
+            error.__traceback__ = None  # it refers to the error: a cycle, and the garbage collector is off
+        except OSError as error:  # a time-out is one
+            why = str(error.strerror or error) or type(error).__name__
+            error.__traceback__ = None
+        if why:
+            self._failed(f"{address}: {why}")
+
+    def close(self) -> None:
+        """Accept no more, and end the running handshakes."""
+        for sock in self._sockets:
+            self._loop.remove_reader(sock)
+            sock.close()
+        for task in list(self._handshakes):
+            task.cancel()
+
+    @property
+    def handshakes(self) -> int:
+        """How many handshakes are running."""
+        return len(self._handshakes)

@@ -1,0 +1,44 @@
+"""Fixtures of the tests of TLS: one authority, and a node on a port with TLS."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from disqued.testing.ports import free_port
+from support.certificates import Authority
+from tls.nodes import TlsNode
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """The authority that everybody trusts, with the certificates `node`, `other` and `client`."""
+    made = Authority(tmp_path_factory.mktemp("authority"))
+    for name in ("node", "other", "client"):
+        made.issue(name)
+    return made
+
+
+@pytest.fixture
+def start(tmp_path: Path, authority: Authority) -> Iterator[Callable[..., TlsNode]]:
+    """A function that starts a node with a certificate of its own, on ports with and without TLS."""
+    with ExitStack() as stack:
+
+        def node(*arguments: str, name: str = "n1", clients: str = "no") -> TlsNode:
+            directory = tmp_path / name
+            directory.mkdir()
+            for suffix in ("crt", "key"):
+                shutil.copy(authority.directory / f"node.{suffix}", directory / f"node.{suffix}")
+            shutil.copy(authority.certificate, directory / "ca.crt")
+            return stack.enter_context(TlsNode(directory, authority, free_port(), *arguments, clients=clients))
+
+        yield node
+
+
+@pytest.fixture
+def node(start: Callable[..., TlsNode]) -> TlsNode:
+    return start()

@@ -1,0 +1,122 @@
+"""Clients on the port with TLS."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+from collections.abc import Callable
+
+import pytest
+
+from disqued.testing.ports import free_port
+from support.certificates import Authority
+from tls.nodes import TlsNode, ask, read_all, refuses, trusting
+
+BIG = 8 << 20
+
+
+def shut(connection: ssl.SSLSocket) -> None:
+    """Send close_notify and wait for no answer."""
+    connection.setblocking(False)
+    with pytest.raises(ssl.SSLWantReadError):
+        connection._sslobj.shutdown()  # type: ignore[attr-defined]
+    connection.setblocking(True)
+
+
+def test_commands_work_with_tls_and_without(node: TlsNode) -> None:
+    with node.dial() as connection:
+        assert connection.version() == "TLSv1.3"
+        assert ask(connection, b"PING") == b"+PONG\r\n"
+    assert node.ask("PING") == "PONG"
+
+
+def test_a_node_can_serve_tls_only(start: Callable[..., TlsNode]) -> None:
+    port = free_port()
+    node = start("--port", "0", "--http-port", str(port))
+    with node.dial() as connection:
+        assert ask(connection, b"PING") == b"+PONG\r\n"
+
+
+def test_client_without_a_certificate_is_refused(start: Callable[..., TlsNode], authority: Authority) -> None:
+    node = start(clients="yes")
+    with node.dial(trusting(authority, "client")) as connection:
+        assert ask(connection, b"PING") == b"+PONG\r\n"
+    assert refuses(node)
+
+
+def test_client_with_a_certificate_of_another_authority_is_refused(
+    start: Callable[..., TlsNode], authority: Authority
+) -> None:
+    stranger = Authority(authority.directory, "stranger-ca")
+    stranger.issue("stranger")
+    for clients in ("yes", "optional"):
+        node = start(clients=clients, name=clients)
+        assert refuses(node, trusting(authority, "stranger"))
+
+
+def test_optional_certificates_are_not_required(start: Callable[..., TlsNode], authority: Authority) -> None:
+    node = start(clients="optional")
+    for name in ("", "client"):
+        with node.dial(trusting(authority, name)) as connection:
+            assert ask(connection, b"PING") == b"+PONG\r\n"
+
+
+def test_old_version_of_tls_is_refused(start: Callable[..., TlsNode], authority: Authority) -> None:
+    node = start("--tls-min-version", "1.3")
+    old = trusting(authority)
+    old.maximum_version = ssl.TLSVersion.TLSv1_2
+    assert refuses(node, old)
+
+
+def test_a_large_job_goes_through_in_both_directions(node: TlsNode) -> None:
+    with node.dial() as connection:
+        connection.sendall(b"*4\r\n$6\r\nADDJOB\r\n$1\r\nq\r\n$%d\r\n%b\r\n$1\r\n0\r\n" % (BIG, b"x" * BIG))
+        assert connection.recv(100).startswith(b"+D-")
+        connection.sendall(b"GETJOB FROM q\r\n")
+        got = b""
+        while len(got) < BIG:
+            got += connection.recv(1 << 20)
+
+
+def test_replies_arrive_when_the_client_has_closed_its_side(node: TlsNode) -> None:
+    with node.dial() as connection:
+        connection.sendall(b"PING\r\n" * 3)
+        shut(connection)
+        raw = connection.detach()
+    with socket.socket(fileno=raw) as rest:  # close_notify and the replies are encrypted: it is their size that shows
+        rest.settimeout(10)
+        assert len(read_all(rest)) > len(b"+PONG\r\n" * 3)
+    assert "returning true from eof_received" not in node.output
+
+
+def test_unread_replies_are_counted_and_limited(start: Callable[..., TlsNode]) -> None:
+    node = start("--client-output-buffer-limit", "normal", "2mb", "0", "0")
+    with node.dial() as connection:
+        connection.sendall(b"*4\r\n$6\r\nADDJOB\r\n$1\r\nq\r\n$%d\r\n%b\r\n$1\r\n0\r\n" % (BIG, b"x" * BIG))
+        job = connection.recv(100)[1:].strip()
+        connection.sendall(b"SHOW %b\r\n" % job * 8)  # and none of the replies is read
+        node.wait_until(lambda: "overcoming of output buffer limits" in node.output, "the client is disconnected")
+
+
+def test_connection_without_a_handshake_takes_no_place_of_a_client(start: Callable[..., TlsNode]) -> None:
+    node = start("--maxclients", "4")
+    silent = [socket.create_connection(("127.0.0.1", node.tls_port)) for _ in range(20)]
+    with node.dial() as connection:
+        assert ask(connection, b"PING") == b"+PONG\r\n"
+    for other in silent:
+        other.close()
+
+
+def test_failed_handshakes_are_counted(start: Callable[..., TlsNode]) -> None:
+    port = free_port()
+    node = start("--http-port", str(port), "--loglevel", "verbose")
+    with socket.create_connection(("127.0.0.1", node.tls_port)) as connection:
+        connection.sendall(b"PING\r\n" * 100)
+        connection.settimeout(10)
+        with contextlib.suppress(ConnectionError):
+            read_all(connection)
+    node.wait_until(lambda: "TLS handshake failed: 127.0.0.1: " in node.output, "the failure is logged")
+    with socket.create_connection(("127.0.0.1", port)) as http:
+        http.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        assert b"disque_tls_handshakes_failed_total 1" in read_all(http)
