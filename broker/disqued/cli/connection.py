@@ -14,9 +14,10 @@ from disqued.resp.replies import Failure, Reply, StreamSource, read_reply
 from disqued.resp.writer import request
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
     from types import TracebackType
 
-    from disqued.cli.endpoint import Endpoint
+    from disqued.cli.endpoint import Endpoint, Tls
 
 CONNECT_TIMEOUT_S = 10.0
 
@@ -41,13 +42,15 @@ class Connection:
         try:
             self.socket = _open_socket(endpoint)
         except OSError as error:
-            reason = error.strerror or str(error)
+            reason = getattr(error, "verify_message", "") or error.strerror or str(error)
             raise ConnectionFailedError(f"Could not connect to Disque at {endpoint}: {reason}") from error
         self._source = StreamSource(self.socket.makefile("rb"))
         # As in the original, a refused AUTH is not an error here: a server without a password refuses AUTH, too. With a
         # wrong password the first command fails.
+        credentials = (endpoint.user, endpoint.password) if endpoint.user is not None else (endpoint.password,)
+        words = [word.encode("utf-8", "surrogateescape") for word in credentials if word is not None]
         self.password_accepted = endpoint.password is not None and not isinstance(
-            self.execute([b"AUTH", endpoint.password.encode("utf-8", "surrogateescape")]), Failure
+            self.execute([b"AUTH", *words]), Failure
         )
 
     def execute(self, words: list[bytes]) -> Reply:
@@ -101,7 +104,24 @@ def _open_socket(endpoint: Endpoint) -> socket.socket:
             raise
         return opened
     opened = socket.create_connection((endpoint.host, endpoint.port), CONNECT_TIMEOUT_S)
+    if endpoint.tls is not None:
+        opened = _encrypted(opened, endpoint.host, endpoint.tls)
     opened.settimeout(None)  # a GETJOB can block without a limit
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     return opened
+
+
+def tls_settings(tls: Tls) -> SSLContext:
+    """The settings for TLS. Raises OSError if a file does not work."""
+    from disqued.client.tls import tls_context  # noqa: PLC0415  imports the whole client, which only TLS needs
+
+    return tls_context(cafile=tls.cacert, certfile=tls.cert, keyfile=tls.key, insecure=tls.insecure)
+
+
+def _encrypted(opened: socket.socket, host: str, tls: Tls) -> socket.socket:
+    try:
+        return tls_settings(tls).wrap_socket(opened, server_hostname=host)
+    except OSError:
+        opened.close()
+        raise

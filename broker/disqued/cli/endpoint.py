@@ -1,15 +1,16 @@
 """The server to connect to: from options, from a URL, from the environment.
 
-Options take precedence over the environment (`DISQUE_HOST`, `DISQUE_PORT`, `DISQUE_PASSWORD`), which takes precedence
-over the defaults. Pass a password in the environment, because all users of the machine can see arguments, or in a file
-that `DISQUE_PASSWORD_FILE` names, such as a mounted secret. The file is read at each start, so it can change.
+Options take precedence over the environment (`DISQUE_HOST`, `DISQUE_PORT`, `DISQUE_USER`, `DISQUE_PASSWORD`,
+`DISQUE_TLS`, `DISQUE_CACERT`, `DISQUE_CERT`, `DISQUE_KEY`), which takes precedence over the defaults. Pass a password
+in the environment, because all users of the machine can see arguments, or in a file that `DISQUE_PASSWORD_FILE` names,
+such as a mounted secret. The file is read at each start, so it can change.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,6 +22,17 @@ MAX_PORT = 65535
 
 
 @dataclass(frozen=True)
+class Tls:
+    """How to use TLS: files in PEM format. Without `cacert` the authorities of the system are trusted."""
+
+    cacert: str | None = None
+    cert: str | None = None
+    key: str | None = None
+    insecure: bool = False
+    """Accept any certificate."""
+
+
+@dataclass(frozen=True)
 class Endpoint:
     """The address of a server and its password. The `path` of a Unix socket takes precedence over host and port."""
 
@@ -28,6 +40,13 @@ class Endpoint:
     port: int = DEFAULT_PORT
     path: str | None = None
     password: str | None = None
+    user: str | None = None
+    tls: Tls | None = None
+    """None for a connection without TLS."""
+
+    def at(self, host: str, port: int) -> Endpoint:
+        """Another node, which is reached in the same way."""
+        return replace(self, host=host or self.host, port=port, path=None)
 
     def __str__(self) -> str:
         """The address as prompts and messages show it: `host:port`, `[ip6]:port` or the path."""
@@ -64,7 +83,22 @@ def endpoint_options() -> argparse.ArgumentParser:
         default=argparse.SUPPRESS,
         type=parse_url,
         metavar="URL",
-        help="server URL: disque://[:PASSWORD@]HOST[:PORT], unix:///PATH or a path",
+        help="server URL: disque://[[USER]:PASSWORD@]HOST[:PORT], disques:// for TLS, unix:///PATH or a path",
+    )
+    add("--user", dest="user", default=argparse.SUPPRESS, help="user name (default: DISQUE_USER, or the default user)")
+    tls = parser.add_argument_group("TLS").add_argument
+    tls("--tls", action="store_true", default=argparse.SUPPRESS, help="use TLS (default: if DISQUE_TLS is yes)")
+    for name, what in (
+        ("cacert", "PEM file of the authorities to trust (default: DISQUE_CACERT, or those of the system)"),
+        ("cert", "PEM file with the certificate of the client (default: DISQUE_CERT)"),
+        ("key", "PEM file with its key (default: DISQUE_KEY, or the file of --cert)"),
+    ):
+        tls(f"--{name}", dest=name, default=argparse.SUPPRESS, metavar="FILE", help=what)
+    tls(
+        "--insecure",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="accept any certificate: whoever intercepts the connection can read and change it",
     )
     return parser
 
@@ -91,11 +125,14 @@ def parse_url(text: str) -> Endpoint:
     password = None if parts.password is None else unquote(parts.password)
     if parts.scheme == "unix" and parts.path:
         return Endpoint(path=unquote(parts.path), password=password)
-    if parts.scheme != "disque" or parts.path not in {"", "/"}:
+    if parts.scheme not in {"disque", "disques"} or parts.path not in {"", "/"}:
         raise argparse.ArgumentTypeError(
-            f"'{text}' is not a valid URL; use disque://[:password@]host[:port] or unix:///path"
+            f"'{text}' is not a valid URL; use disque://[[user]:password@]host[:port], disques:// for TLS, or "
+            "unix:///path"
         )
-    return Endpoint(parts.hostname or DEFAULT_HOST, DEFAULT_PORT if number is None else number, password=password)
+    host, at = parts.hostname or DEFAULT_HOST, DEFAULT_PORT if number is None else number
+    user = unquote(parts.username) if parts.username else None
+    return Endpoint(host, at, None, password, user, Tls() if parts.scheme == "disques" else None)
 
 
 def read_password(path: str) -> str:
@@ -112,9 +149,11 @@ def choose_endpoint(options: argparse.Namespace, environment: Mapping[str, str] 
     password = getattr(options, "password", environment.get("DISQUE_PASSWORD"))
     if password is None and "DISQUE_PASSWORD_FILE" in environment:
         password = read_password(environment["DISQUE_PASSWORD_FILE"])
+    user = getattr(options, "user", environment.get("DISQUE_USER"))
     url: Endpoint | None = getattr(options, "url", None)
     if url is not None:
-        return Endpoint(url.host, url.port, url.path, url.password or password)
+        tls = _choose_tls(options, environment, on=url.tls is not None)
+        return Endpoint(url.host, url.port, url.path, url.password or password, url.user or user, tls)
     try:
         default_port = port(environment.get("DISQUE_PORT", str(DEFAULT_PORT)))
     except argparse.ArgumentTypeError as error:
@@ -124,4 +163,16 @@ def choose_endpoint(options: argparse.Namespace, environment: Mapping[str, str] 
         port=getattr(options, "port", default_port),
         path=getattr(options, "path", None),
         password=password,
+        user=user,
+        tls=_choose_tls(options, environment, on=False),
     )
+
+
+def _choose_tls(options: argparse.Namespace, environment: Mapping[str, str], *, on: bool) -> Tls | None:
+    """How to use TLS; None without it. `on`: the URL says so."""
+    if not (on or getattr(options, "tls", environment.get("DISQUE_TLS") in {"yes", "1"})):
+        return None
+    cacert, cert, key = (
+        getattr(options, name, environment.get(f"DISQUE_{name.upper()}")) for name in ("cacert", "cert", "key")
+    )
+    return Tls(cacert, cert, key, getattr(options, "insecure", False))

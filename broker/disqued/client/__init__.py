@@ -40,6 +40,7 @@ from disqued.client.errors import (
     TooLate,
     UnexpectedReply,
 )
+from disqued.client.tls import tls_context
 from disqued.client.values import (
     Hello,
     Job,
@@ -87,4 +88,5 @@ __all__ = [
     "ResponseError",
     "TooLate",
     "UnexpectedReply",
+    "tls_context",
 ]

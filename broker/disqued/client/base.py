@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import random
+import ssl
 from collections.abc import Callable, Sequence
 from typing import ClassVar, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from disqued.client.backoff import Backoff
 from disqued.client.session import Session, Settings
+from disqued.client.tls import parse_nodes, tls_context
 from disqued.client.transport import Transport
 
 C = TypeVar("C")
@@ -20,8 +22,8 @@ X = TypeVar("X")
 class TransportFactory(Protocol):
     """Makes the transport of a client."""
 
-    def __call__(self, max_connections: int) -> Transport:
-        """Return a transport that runs at most `max_connections` calls at once."""
+    def __call__(self, max_connections: int, tls: ssl.SSLContext | None) -> Transport:
+        """Return a transport that runs at most `max_connections` calls at once; `tls` are the settings for TLS."""
 
 
 class BaseClient:
@@ -33,7 +35,9 @@ class BaseClient:
         self,
         nodes: Sequence[str] = ("localhost:7711",),
         *,
+        user: str | None = None,
         password: str | None = None,
+        tls: bool | ssl.SSLContext = False,
         discover: bool = True,
         connect_timeout_s: float | None = 2.0,
         timeout_s: float | None = 5.0,
@@ -44,8 +48,12 @@ class BaseClient:
         """Configure the client; the first call connects.
 
         Args:
-            nodes: Addresses to start with: `host:port`, `[ipv6]:port`, or the path of a unix socket.
+            nodes: Addresses to start with: `host:port`, `[ipv6]:port`, the path of a unix socket, or a URL
+                `disque://[user:password@]host[:port]`, with `disques://` for TLS.
+            user: Sent with the password; None for the default user.
             password: Sent with AUTH on every new connection.
+            tls: Whether to use TLS, or the settings for it (see `tls_context`). True verifies the nodes with the
+                authorities of the system. A `disques://` URL means True.
             discover: Ask each node for the other nodes with HELLO, and use them, too. Without it, the client sends only
                 the commands of the caller, and the password.
             connect_timeout_s: Timeout for opening one connection; None means no timeout.
@@ -61,16 +69,19 @@ class BaseClient:
         """
         if isinstance(nodes, str):
             raise TypeError(f"nodes must be a list of addresses, not a string; write [{nodes!r}]")
+        target = parse_nodes(nodes)
         settings = Settings(
-            nodes=tuple(nodes),
-            password=password,
+            nodes=target.nodes,
+            user=target.user if user is None else user,
+            password=target.password if password is None else password,
             discover=discover,
             connect_timeout_s=connect_timeout_s,
             timeout_s=timeout_s,
             backoff=backoff or Backoff(),
             rng=rng or random.Random(),  # noqa: S311 (spreads load, protects no secret)
         )
-        self._session = Session(settings, self.make_transport(max_connections))
+        context = tls if isinstance(tls, ssl.SSLContext) else tls_context() if tls or target.tls else None
+        self._session = Session(settings, self.make_transport(max_connections, context))
 
     @property
     def node(self) -> str | None:

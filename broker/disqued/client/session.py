@@ -62,6 +62,7 @@ class Settings:
     timeout_s: float | None
     backoff: Backoff
     rng: random.Random
+    user: str | None = None
 
 
 class Session:
@@ -334,7 +335,8 @@ class Session:
     async def _handshake(self, link: Link) -> Hello | None:
         handshake: list[Call[Reply]] = []
         if self.settings.password is not None:
-            handshake.append(Call(("AUTH", self.settings.password), replies.raw))
+            user = () if self.settings.user is None else (self.settings.user,)
+            handshake.append(Call(("AUTH", *user, self.settings.password), replies.raw))
         if self.settings.discover:
             handshake.append(Call(hello().arguments, replies.raw))
         for call in handshake:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 import time
 
@@ -16,10 +17,10 @@ READ_BYTES = 65536
 class SocketLink:
     """A connected socket and the decoder of its replies."""
 
-    def __init__(self, address: Address, timeout_s: float | None) -> None:
+    def __init__(self, address: Address, timeout_s: float | None, tls: ssl.SSLContext | None) -> None:
         self._address = address
         self.node_id = ""
-        self._socket = _connected(address, timeout_s)
+        self._socket = _connected(address, timeout_s, tls)
         self._decoder = Decoder()
 
     @property
@@ -31,8 +32,8 @@ class SocketLink:
         """False when there is something to read: between two calls that can only be the end of the stream."""
         try:
             self._socket.setblocking(False)
-            self._socket.recv(1, socket.MSG_PEEK)
-        except BlockingIOError:
+            self._socket.recv(1)
+        except (BlockingIOError, ssl.SSLWantReadError):
             return True
         except OSError:
             return False
@@ -63,7 +64,7 @@ class SocketLink:
         self._socket.close()
 
 
-def _connected(address: Address, timeout_s: float | None) -> socket.socket:
+def _connected(address: Address, timeout_s: float | None, tls: ssl.SSLContext | None) -> socket.socket:
     if address.is_unix:
         endpoint = socket.socket(socket.AF_UNIX)
         try:
@@ -76,18 +77,25 @@ def _connected(address: Address, timeout_s: float | None) -> socket.socket:
     endpoint = socket.create_connection((address.host, address.port), timeout_s)
     endpoint.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     endpoint.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # detects a dead node
-    return endpoint
+    if tls is None:
+        return endpoint
+    try:
+        return tls.wrap_socket(endpoint, server_hostname=address.host)
+    except OSError:
+        endpoint.close()
+        raise
 
 
 class SocketTransport:
     """The transport for threads."""
 
-    def __init__(self, max_connections: int) -> None:
+    def __init__(self, max_connections: int, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self._slots = threading.Semaphore(max_connections)
 
     async def dial(self, address: Address, timeout_s: float | None) -> SocketLink:
         """Open a connection."""
-        return SocketLink(address, timeout_s)
+        return SocketLink(address, timeout_s, self._tls)
 
     async def sleep(self, seconds: float) -> None:
         """Block the thread."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 
 from disqued.client.nodes import Address
 from disqued.client.transport import BrokenConnectionError
@@ -62,7 +63,8 @@ class StreamLink:
 class StreamTransport:
     """The transport for tasks of one event loop."""
 
-    def __init__(self, max_connections: int) -> None:
+    def __init__(self, max_connections: int, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self._slots = asyncio.Semaphore(max_connections)
 
     async def dial(self, address: Address, timeout_s: float | None) -> StreamLink:
@@ -70,7 +72,7 @@ class StreamTransport:
         async with asyncio.timeout(timeout_s):
             if address.is_unix:
                 return StreamLink(address, *await asyncio.open_unix_connection(address.host))
-            reader, writer = await asyncio.open_connection(address.host, address.port)
+            reader, writer = await asyncio.open_connection(address.host, address.port, ssl=self._tls)
         endpoint: socket.socket = writer.get_extra_info("socket")
         endpoint.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # detects a dead node
         return StreamLink(address, reader, writer)

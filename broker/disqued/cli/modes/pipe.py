@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import secrets
 import select
+import ssl
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from disqued.cli.connection import Connection, ConnectionLostError
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from disqued.cli.endpoint import Endpoint
 
 CHUNK_BYTES = 65536
+_NOT_YET = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 def run(endpoint: Endpoint, options: argparse.Namespace) -> Exit:
@@ -43,6 +46,7 @@ class Transfer:
     def __init__(self, connection: Connection, input_fd: int, timeout_s: float) -> None:
         self.errors = self.replies = 0
         self._socket = connection.socket
+        self._socket.setblocking(False)  # with TLS, something may arrive that is no reply
         self._input_fd = input_fd
         self._timeout_s = timeout_s or None
         self._token = secrets.token_hex(20).encode()
@@ -69,7 +73,8 @@ class Transfer:
             if self._input_fd in readable:
                 self._take_input()
             if writable:
-                self._pending = self._pending[self._socket.send(self._pending) :]
+                with suppress(*_NOT_YET):
+                    self._pending = self._pending[self._socket.send(self._pending) :]
 
     def _take_input(self) -> None:
         self._pending = os.read(self._input_fd, CHUNK_BYTES)
@@ -80,7 +85,10 @@ class Transfer:
             sys.stdout.flush()
 
     def _take_replies(self) -> None:
-        data = self._socket.recv(CHUNK_BYTES)
+        try:
+            data = self._socket.recv(CHUNK_BYTES)
+        except _NOT_YET:
+            return
         if not data:
             raise ConnectionLostError("Error: Server closed the connection")
         try:

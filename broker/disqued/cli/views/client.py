@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
-from disqued.cli.connection import CommandRefusedError, Connection, ConnectionLostError
+from disqued.cli.connection import CommandRefusedError, Connection, ConnectionLostError, tls_settings
 from disqued.cli.endpoint import Endpoint, choose_endpoint
 from disqued.client import (
     Argument,
@@ -26,8 +26,11 @@ def connected_client(endpoint: Endpoint) -> Iterator[Client]:
     """Connect to the node; errors inside become errors of the command line."""
     with Connection(endpoint) as first:  # handles unreachable nodes and superfluous passwords like commands do
         password = endpoint.password if first.password_accepted else None
+    tls = False if endpoint.tls is None or endpoint.path is not None else tls_settings(endpoint.tls)
+    user = endpoint.user if password is not None else None
+    once = Backoff(attempts=1)
     try:
-        with Client([str(endpoint)], password=password, discover=False, backoff=Backoff(attempts=1)) as client:
+        with Client([str(endpoint)], user=user, password=password, tls=tls, discover=False, backoff=once) as client:
             yield client
     except ResponseError as error:
         raise CommandRefusedError(str(error)) from error

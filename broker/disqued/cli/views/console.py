@@ -40,7 +40,7 @@ def _member(client: Client, asked: Endpoint, wanted: str) -> Endpoint:
     """Return the client endpoint of the node that `wanted` names."""
     found = []
     for node in client.hello().nodes:
-        at = Endpoint(node.host or asked.host, node.port, password=asked.password)
+        at = asked.at(node.host, node.port)
         if node.id.startswith(wanted) or str(at) == wanted:
             found.append(at)
     if len(found) != 1:
@@ -52,9 +52,15 @@ def _member(client: Client, asked: Endpoint, wanted: str) -> Endpoint:
 def _address(endpoint: Endpoint) -> str:
     """Return the address of the console."""
     with connected_client(endpoint) as client:
-        reply = client.execute("CONFIG", "GET", "http-port", repeat=True)
-    port = reply[1].decode() if isinstance(reply, list) and len(reply) == 2 and isinstance(reply[1], bytes) else "0"
-    if port == "0":
+        port = _directive(client, "http-port")
+        scheme = "https" if _directive(client, "http-tls") == "yes" else "http"
+    if port in {"", "0"}:
         raise CommandRefusedError(f"node {endpoint} has no console; set http-port in its configuration")
     host = endpoint.host if endpoint.path is None else DEFAULT_HOST
-    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+    return f"{scheme}://[{host}]:{port}/" if ":" in host else f"{scheme}://{host}:{port}/"
+
+
+def _directive(client: Client, name: str) -> str:
+    """The value of a directive; empty if the node does not know it."""
+    reply = client.execute("CONFIG", "GET", name, repeat=True)
+    return reply[1].decode() if isinstance(reply, list) and len(reply) == 2 and isinstance(reply[1], bytes) else ""

@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> Exit:
     states = dict(map(_state, listed.decode().splitlines() if isinstance(listed, bytes) else ()))
     rows = []
     for node in hello.nodes:
-        at = Endpoint(node.host or endpoint.host, node.port, password=endpoint.password)
+        at = endpoint.at(node.host, node.port)
         state, link = states.get(node.id, ("unknown", "disconnected"))
         figures = own_figures if node.id == hello.node_id else _ask(at)
         rows.append(_with_figures(NodeRow(node.id, str(at), state, link), figures))

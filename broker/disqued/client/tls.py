@@ -1,0 +1,76 @@
+"""TLS of the clients: the settings for connections, and what the URLs of nodes say."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+SCHEMES: Final = {"disque": False, "disques": True}
+"""The schemes of URLs, and whether they mean TLS."""
+
+
+def tls_context(
+    *,
+    cafile: str | None = None,
+    certfile: str | None = None,
+    keyfile: str | None = None,
+    insecure: bool = False,
+) -> ssl.SSLContext:
+    """Return settings for TLS that verify the node and its name.
+
+    Args:
+        cafile: PEM file of the authorities to trust; None for those of the system.
+        certfile: PEM file with the certificate of this client, for nodes that require one.
+        keyfile: PEM file with its key; None if `certfile` contains it.
+        insecure: Accept any certificate. Whoever can intercept the connection can then read it and change it.
+
+    Raises:
+        OSError: a file cannot be read, or contains no certificate or key that fits (`ssl.SSLError`).
+    """
+    context = ssl.create_default_context(cafile=cafile)
+    if certfile is not None:
+        context.load_cert_chain(certfile, keyfile)
+    if insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What the addresses of a client say: the nodes, whether to use TLS, and the user with its password."""
+
+    nodes: tuple[str, ...]
+    tls: bool = False
+    user: str | None = None
+    password: str | None = None
+
+
+def parse_nodes(nodes: Sequence[str]) -> Target:
+    """Separate URLs of nodes from what they say about all connections.
+
+    Raises:
+        ValueError: a URL is invalid, or the URLs contradict each other.
+    """
+    found = [_parse_url(text) if "://" in text else Target((text,)) for text in nodes]
+    said = {(one.tls, one.user, one.password) for one in found}
+    if len(said) > 1:
+        raise ValueError("the addresses of the nodes must agree about TLS, user and password")
+    return Target(tuple(node for one in found for node in one.nodes), *(said.pop() if said else ()))
+
+
+def _parse_url(text: str) -> Target:
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError as error:
+        raise ValueError(f"invalid URL of a node: {error}") from error  # without the URL, which may contain a password
+    if parts.scheme not in SCHEMES or not parts.hostname or parts.path not in {"", "/"}:
+        raise ValueError("invalid URL of a node; use disque://[user:password@]host[:port], or disques:// for TLS")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    user = unquote(parts.username) if parts.username else None
+    password = None if parts.password is None else unquote(parts.password)
+    return Target((host if port is None else f"{host}:{port}",), SCHEMES[parts.scheme], user, password)
