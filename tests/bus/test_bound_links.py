@@ -169,7 +169,7 @@ def test_unknown_nodes_cannot_forge_or_flood_the_log() -> None:
     first = cluster.members[0]
 
     for number in range(500):
-        forged = FrameWriter(b"\nnotice: all is well " + b"%019d" % number, PORT)
+        forged = FrameWriter(b"\nnotice: no problems " + b"%019d" % number, PORT)
         send(first, connection(first), forged.gossip(kinds.PING, [], 0))
         send(first, connection(first), b"no frame")
 

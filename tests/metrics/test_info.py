@@ -105,6 +105,7 @@ IN_INFO = {
     "cluster_nodes_pfail": "disque_cluster_nodes",
     "cluster_nodes_fail": "disque_cluster_nodes",
     "cluster_nodes_leaving": "disque_cluster_nodes",
+    "cluster_links_unproven": "disque_cluster_links_unproven",
     "cluster_max_skew_ms": "disque_clock_skew_seconds",
     "leaving": "disque_leaving",
     "leaving_jobs_left": "disque_leaving_jobs_left",

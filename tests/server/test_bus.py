@@ -165,7 +165,7 @@ def test_silent_bus_connection_is_closed(tmp_path: Path) -> None:
         with on_the_bus(server) as silent, on_the_bus(server) as halting:
             halting.sendall(FRAME_HEADER)
             assert (rest(silent), rest(halting)) == (b"", b"")
-        assert server.log.read_text().count("no frame arrived within cluster-node-timeout") == 2
+        assert server.log.read_text().count("no node was admitted within cluster-node-timeout") == 2
 
 
 def test_bus_connections_take_no_descriptors_from_clients(tmp_path: Path) -> None:

@@ -34,6 +34,10 @@ GOTACKS: Final = 35
 DELJOBS: Final = 36
 GOTJOBS: Final = 37
 """SETACK, GOTACK, DELJOB and GOTJOB about many jobs."""
+CHALLENGE: Final = 48
+RESPONSE: Final = 49
+PROOF: Final = 50
+"""Authentication of a new connection with the secret of the cluster, before anything else is sent on it."""
 LISTS: Final = {SETACK: SETACKS, GOTACK: GOTACKS, DELJOB: DELJOBS, GOTJOB: GOTJOBS}
 """The types of messages about one job that a node sends as one message about many, to nodes with the feature."""
 FEATURE_LISTS: Final = 4

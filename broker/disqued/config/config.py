@@ -60,12 +60,15 @@ class Config:
     appendfilename: str
     cluster_config_file: str
     cluster_port: int
+    cluster_bind: tuple[str, ...]
     cluster_announce_ip: str
     cluster_announce_hostname: str
     cluster_announce_port: int
     cluster_announce_bus_port: int
     cluster_seeds: tuple[str, ...]
     cluster_name: str
+    cluster_secret_file: str
+    cluster_secret_required: bool
     cluster_link_sendbuf_limit: int
     aof_checksums: bool
     aof_restart_marker: bool
@@ -126,6 +129,11 @@ class Config:
         except BadValueError:
             sent = REDACTED if option.secret else shown(value)
             raise ReplyError(f"ERR Invalid argument '{sent}' for CONFIG SET '{shown(name)}'") from None
+
+    @property
+    def bus_addresses(self) -> tuple[str, ...]:
+        """The addresses on which the node listens for other nodes; empty for all."""
+        return self.cluster_bind or self.bind
 
     def assign(self, attribute: str, value: object) -> None:
         """Store a value that comes from `parse` or from the table of options."""

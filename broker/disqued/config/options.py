@@ -336,6 +336,15 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         added=True,
     ),
     Option(
+        "cluster-bind",
+        Addresses(16),
+        (),
+        "sockets",
+        "Up to 16 addresses on which the cluster bus listens, and from which connections to other nodes originate; "
+        "empty for those of `bind`.",
+        added=True,
+    ),
+    Option(
         "cluster-announce-ip",
         Address(optional=True),
         "",
@@ -387,6 +396,27 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         "",
         "cluster",
         "Name of the cluster. Nodes with another name are refused; nodes without a name are accepted.",
+        settable=True,
+        added=True,
+    ),
+    Option(
+        "cluster-secret-file",
+        Text(optional=True),
+        "",
+        "cluster",
+        "File with the secret that nodes prove to each other when they connect, or two during a rotation, one per line "
+        "with 16 to 512 bytes. Read at start, when this is set, and on SIGHUP. Empty for none. See "
+        "[security of the bus](operations/bus-security.md).",
+        settable=True,
+        added=True,
+    ),
+    Option(
+        "cluster-secret-required",
+        _YES_NO,
+        True,
+        "cluster",
+        "Whether nodes that do not prove the secret in `cluster-secret-file` are refused. `no` accepts them, which you "
+        "need to enable the secret in a running cluster, and with nodes of the original.",
         settable=True,
         added=True,
     ),

@@ -7,7 +7,7 @@ them through the core. Other rooms decide from the cluster view, which this room
 from disqued.bus import kinds
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.subsystem import Subsystem
-from disqued.membership import commands, hello, hostname
+from disqued.membership import authentication, commands, hello, hostname
 from disqued.membership.failure import handle_fail
 from disqued.membership.kept import NAME
 from disqued.membership.metrics import METRICS
@@ -59,6 +59,30 @@ SUBSYSTEM = Subsystem(
             "the receiver reaches the node by that name",
             hostname.handle_host,
             feature=hostname.FEATURE_HOST,
+        ),
+        Message(
+            kinds.CHALLENGE,
+            "CHALLENGE",
+            kinds.OF_UNKNOWN,
+            "a node with a cluster secret that opened a connection, first on it",
+            "RESPONSE on the same connection",
+            from_anyone=authentication.handle_challenge,
+        ),
+        Message(
+            kinds.RESPONSE,
+            "RESPONSE",
+            kinds.OF_UNKNOWN,
+            "the receiver of CHALLENGE, or of another frame without the CHALLENGE that it requires",
+            "PROOF if the sender knows a secret of the receiver; otherwise the connection is closed",
+            from_anyone=authentication.handle_response,
+        ),
+        Message(
+            kinds.PROOF,
+            "PROOF",
+            kinds.OF_UNKNOWN,
+            "the receiver of RESPONSE, on the same connection",
+            "the connection belongs to the sender if it knows a secret of the receiver; otherwise it is closed",
+            from_anyone=authentication.handle_proof,
         ),
     ),
     info=commands.figures,

@@ -11,7 +11,7 @@ from disqued.core.commands.subcommand import Subcommand, choose
 from disqued.core.runtime.flush import flush_all
 from disqued.core.runtime.waiting import release
 from disqued.errors import CommandSyntaxError, NodeLeaving, ReplyError, shown
-from disqued.membership import forget, handshake, nodes, skew
+from disqued.membership import authentication, forget, handshake, nodes, skew
 from disqued.membership.addresses import MAX_PORT, bus_port_of, literal
 from disqued.membership.announcing import announce, change_id
 from disqued.membership.kept import membership_of
@@ -83,6 +83,7 @@ def figures(state: NodeState) -> Fields:
         ("cluster_nodes_pfail", len([peer for peer in members if peer.flags & kinds.NODE_PFAIL])),
         ("cluster_nodes_fail", len([peer for peer in members if peer.flags & kinds.NODE_FAIL])),
         ("cluster_nodes_leaving", len([peer for peer in members if peer.flags & kinds.NODE_LEAVING])),
+        ("cluster_links_unproven", authentication.unproven_links(state)),
         ("cluster_max_skew_ms", skew.worst_ms(state)),
     ]
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disqued.bus import kinds
 from disqued.core.cluster.peer import Link
-from disqued.membership import nodes
-from disqued.membership.ping import send_meet, send_ping
+from disqued.membership import authentication, nodes
 
 if TYPE_CHECKING:
     from disqued.core.cluster.peer import Peer
@@ -21,17 +19,14 @@ CALL_BACK_MS: Final = 1000
 
 
 def dial(state: NodeState, peer: Peer) -> None:
-    """Open a connection; the first frame on it is a PING or a MEET."""
+    """Open a connection; the first frames on it are those of `authentication`, and a PING or a MEET."""
     delay_ms = DIAL_MS << min(int(peer.dials), 10)
     peer.next_dial_ms = state.now_ms + min(delay_ms, LONGEST_DIAL_MS)
     peer.dials += 1
     link = Link(peer, state.now_ms)
     peer.link = link
     state.ready.dials.append(link)
-    if peer.flags & kinds.NODE_MEET:
-        send_meet(state, peer)
-    else:
-        send_ping(state, peer)
+    authentication.begin(state, peer, link)
 
 
 def call_back(state: NodeState, peer: Peer) -> None:

@@ -1,7 +1,8 @@
 """Identity: which nodes may send frames under an ID, and in this cluster.
 
 Every frame announces the cluster of its sender, and which run of the node it is (`incarnation`). Frames of another
-cluster, and of a second node under an ID that is in use, are refused. A restarted node is also another run under the
+cluster, of a second node under an ID that is in use, and of a node that did not prove the secret of the cluster, are
+refused. A restarted node is also another run under the
 same ID; it is admitted as soon as the previous run no longer answers.
 """
 
@@ -11,9 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 from disqued.bus.extension import NOBODY
 from disqued.membership import nodes
+from disqued.membership.authentication import refuse_unproven, waits_for_proof
 from disqued.membership.kept import membership_of
 from disqued.membership.nodes import is_node_id
 from disqued.membership.ping import send_ping
+from disqued.membership.refusing import refuse
 
 if TYPE_CHECKING:
     from disqued.bus.frame import Frame
@@ -30,6 +33,12 @@ def admits(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -> b
         return False
     if not is_node_id(frame.sender):
         return _refuse(state, link, frame, "its ID is not one of 40 hexadecimal digits")
+    if state.secrets and not link.proven:
+        if waits_for_proof(state, link):
+            return False
+        if state.config.cluster_secret_required:
+            refuse_unproven(state, link, frame)
+            return False
     own = membership_of(state)
     if NOBODY not in {frame.cluster, own.cluster} and frame.cluster != own.cluster:
         return _refuse(state, link, frame, "it belongs to another cluster (cluster-name)")
@@ -60,23 +69,5 @@ def _is_taken(state: NodeState, link: Link, peer: Peer, frame: Frame) -> bool:
 
 def _refuse(state: NodeState, link: Link, frame: Frame, reason: str) -> bool:
     """Close a link, and log why. Always returns False."""
-    peer = link.peer
-    link.refused = True
-    if peer is None:
-        state.ready.hang_up_link(link)
-    elif peer.in_handshake:
-        nodes.remove(state, peer)
-    elif link is peer.link and peer.id == frame.sender:
-        nodes.drop_link(state, peer)
-    else:
-        nodes.lose_address(state, peer)
-    _log_refusal(state, link, frame.sender, reason)
+    refuse(state, link, frame, reason)
     return False
-
-
-def _log_refusal(state: NodeState, link: Link, node_id: bytes, reason: str) -> None:
-    """Log a refusal, once per address and reason in a minute."""
-    ip = link.remote_ip.decode("ascii", "replace")
-    if membership_of(state).refusal_log.allows((ip, reason), int(state.now_ms)):
-        who = f"Node {node_id.decode()}" if is_node_id(node_id) else "A node"
-        state.host.log("warning", f"{who} at {ip} is refused: {reason}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from disqued.bus import kinds
 from disqued.core.telemetry.metric import COUNTER, GAUGE, Metric, Sample, gauge
+from disqued.membership.authentication import unproven_links
 
 if TYPE_CHECKING:
     from disqued.core.cluster.peer import Peer
@@ -99,6 +100,11 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
         "1 while the connection that this node opened to another node works.",
         _links,
         PEER,
+    ),
+    gauge(
+        "disque_cluster_links_unproven",
+        "Members that answer without having proven the cluster secret; 0 if this node has none.",
+        unproven_links,
     ),
     Metric(
         "disque_cluster_link_buffer_bytes",

@@ -13,15 +13,19 @@ if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
 
 
+def greeting(state: NodeState, peer: Peer) -> bytes:
+    """The first frame for a node: MEET if it may not know this node, otherwise PING, which expects an answer."""
+    if peer.flags & kinds.NODE_MEET:
+        return _frame(state, kinds.MEET, peer)
+    if peer.ping_sent_ms == 0:
+        peer.ping_sent_ms = state.now_ms
+    return _frame(state, kinds.PING, peer)
+
+
 def send_ping(state: NodeState, peer: Peer) -> None:
     """Ask a node whether it is alive. The time without an answer counts from the first unanswered PING."""
     if outbox.send(state, peer, _frame(state, kinds.PING, peer)) and peer.ping_sent_ms == 0:
         peer.ping_sent_ms = state.now_ms
-
-
-def send_meet(state: NodeState, peer: Peer) -> None:
-    """Ask a node, which may not know this one yet, to join the same cluster."""
-    outbox.send(state, peer, _frame(state, kinds.MEET, peer))
 
 
 def send_pong(state: NodeState, link: Link, peer: Peer | None) -> None:

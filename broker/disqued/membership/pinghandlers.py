@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from disqued.bus import kinds
 from disqued.membership import failure, gossip, handshake, hostname, nodes, skew
 from disqued.membership.addresses import literal
+from disqued.membership.authentication import accept_unproven
 from disqued.membership.dialing import call_back
 from disqued.membership.identity import admits
 from disqued.membership.kept import membership_of
@@ -41,6 +42,8 @@ def handle_pong(state: NodeState, link: Link, sender: Peer | None, frame: Frame)
     if not admits(state, link, sender, frame):
         return
     peer = link.peer
+    if link.holding:
+        accept_unproven(state, link, frame)
     if peer is None:
         _take_in(state, link, link.member, frame)
         return

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from mypy_extensions import i64
+
 from disqued.bus import kinds
 from disqued.bus.errors import BusError
-from disqued.bus.frame import MAX_FRAME_BYTES, VERSION, Frame
+from disqued.bus.frame import MAX_FRAME_BYTES, MAX_UNKNOWN_BYTES, MAX_UNPROVEN_BYTES, VERSION, Frame
 from disqued.core.cluster.peer import Link
 from disqued.core.memory.accounting import BIG_BYTES
 from disqued.core.runtime.clientlimits import ClientLimits
@@ -39,8 +41,8 @@ class Frames:
         try:
             reader.feed(data)
             while not link.closed:
-                if reader.limit_bytes != MAX_FRAME_BYTES and self._belongs_to_member(link):
-                    reader.limit_bytes = MAX_FRAME_BYTES
+                if reader.limit_bytes != MAX_FRAME_BYTES:
+                    reader.limit_bytes = self._limit_bytes(link)
                 frame = reader.next()
                 if frame is None:
                     break
@@ -55,18 +57,25 @@ class Frames:
         if reader.buffered_bytes > BIG_BYTES:
             self._limits.watch_link(link)
 
-    def _belongs_to_member(self, link: Link) -> bool:
-        """Whether a member opened the link, which then may send long frames."""
-        if not link.sender or link.refused:
-            return False
-        self._look_up(link)
-        return link.member is not None
+    def _limit_bytes(self, link: Link) -> i64:
+        """How long frames may be: any length on a link that a member opened."""
+        if link.sender and not link.refused:
+            self._look_up(link)
+            if link.member is not None:
+                return MAX_FRAME_BYTES
+        return MAX_UNPROVEN_BYTES if self._lacks_proof(link) else MAX_UNKNOWN_BYTES
+
+    def _lacks_proof(self, link: Link) -> bool:
+        """Whether the other end must prove the secret of the cluster first."""
+        state = self._state
+        return bool(state.secrets) and not link.proven and state.config.cluster_secret_required
 
     def _look_up(self, link: Link) -> None:
         """Look up the member that a link belongs to."""
         view = self._state.view
         peer = view.peers.get(link.sender)
-        link.member = peer if peer is not None and not peer.in_handshake else None
+        admitted = peer is not None and not peer.in_handshake and not self._lacks_proof(link)
+        link.member = peer if admitted else None
         link.sender_generation = view.generation
 
     def _may_send(self, link: Link, sender: bytes) -> bool:

@@ -218,6 +218,11 @@ class Node:
         self.state.now_ms = now_ms
         self.state.events.name_found(name, addresses)
 
+    def files_changed(self, now_ms: i64) -> None:
+        """Files that directives name may have changed: rooms read them again."""
+        self.state.now_ms = now_ms
+        self.state.events.files_changed()
+
     # --- the disk and the time ----------------------------------------------------------------------------------------
 
     def disk_done(self, work: DiskWork, now_ms: i64) -> None:

@@ -44,12 +44,12 @@ class Bus(Network):
     async def listen(self, sockets: Sequence[socket.socket], most_incoming: int) -> list[asyncio.Server]:
         """Accept up to `most_incoming` connections of other nodes on listening sockets.
 
-        If `bind` names addresses, links are opened from the first one of each family, from which other nodes learn
-        this node's address.
+        If `cluster-bind` or `bind` names addresses, links are opened from the first one of each family, from which
+        other nodes learn this node's address.
         """
         self._most_incoming = most_incoming
         config = self._shell.node.state.config
-        if config.bind:
+        if config.bus_addresses:
             for sock in reversed(sockets):
                 host, _, *scope = sock.getsockname()
                 self._sources[sock.family] = (host, 0, *scope)
@@ -71,7 +71,7 @@ class Bus(Network):
                 return False
             self._incoming += 1
             timeout_s = self._shell.node.state.config.cluster_node_timeout / 1000
-            self._loop.call_later(timeout_s, self._expect_frame, carrier)
+            self._loop.call_later(timeout_s, self._expect_node, carrier)
         self._links[carrier] = None
         return True
 
@@ -85,11 +85,11 @@ class Bus(Network):
             self._log("warning", f"Refusing connections to the bus port: connection limit of {self._incoming} reached")
         return False
 
-    def _expect_frame(self, carrier: PeerLink) -> None:
-        """Close a connection on which no frame has arrived."""
-        if not carrier.received_frame and carrier in self._links:
+    def _expect_node(self, carrier: PeerLink) -> None:
+        """Close a connection that does not belong to a node yet."""
+        if not carrier.link.sender and carrier in self._links:
             who = carrier.name()
-            self._log("verbose", f"Closing the bus link with {who}: no frame arrived within cluster-node-timeout.")
+            self._log("verbose", f"Closing the bus link with {who}: no node was admitted within cluster-node-timeout.")
             self._shell.node.link_closed(carrier.link, self._shell.clock.now_ms())
             carrier.close()
 

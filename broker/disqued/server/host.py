@@ -28,6 +28,8 @@ BUS_DESCRIPTORS = 1000
 LEAST_BUS_DESCRIPTORS = 8
 """How many of the reserved descriptors incoming links may use if the system grants no more."""
 
+_LONGEST_SECRET_FILE = 64 << 10
+
 _CRASH_SIGNALS = {"segfault": signal.SIGSEGV, "oom": signal.SIGABRT, "assert": signal.SIGABRT}
 
 
@@ -120,6 +122,13 @@ class ProcessHost:
     def read_config(self) -> str | None:
         """The text of the configuration file."""
         return read_text(self._config_path) if self._config_path else None
+
+    def read_secret(self, path: str) -> bytes:
+        """The start of a file with secrets."""
+        with Path(path).open("rb") as file:
+            if os.fstat(file.fileno()).st_mode & stat.S_IROTH:
+                self.log("warning", f"All users of this machine can read {path}, which has a secret: chmod 600 {path}")
+            return file.read(_LONGEST_SECRET_FILE)
 
     def write_config(self, text: str) -> None:
         """Replace the configuration file; a crash leaves the old one or the new one."""

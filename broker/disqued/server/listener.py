@@ -83,19 +83,25 @@ def open_http_sockets(config: Config) -> list[socket.socket]:
 
 
 def open_bus_sockets(config: Config) -> list[socket.socket]:
-    """Open the sockets for other nodes, on the addresses for clients.
+    """Open the sockets for other nodes, on the addresses of `cluster-bind`, otherwise on those for clients.
 
     Raises:
         Fatal: a socket cannot be opened.
     """
-    return _open_everywhere(config, bus_port(config), " for the cluster bus")
+    return _open_everywhere(config, bus_port(config), " for the cluster bus", addresses=config.bus_addresses)
 
 
-def _open_everywhere(config: Config, port: int, purpose: str = "", *, shared: bool = False) -> list[socket.socket]:
-    """The sockets of one port on all bind addresses; none for port 0. Other nodes can open a `shared` port as well."""
+def _open_everywhere(
+    config: Config, port: int, purpose: str = "", *, shared: bool = False, addresses: tuple[str, ...] | None = None
+) -> list[socket.socket]:
+    """The sockets of one port on all addresses, by default those of `bind`; none for port 0.
+
+    Other nodes can open a `shared` port as well.
+    """
+    hosts = config.bind if addresses is None else addresses
     sockets: list[socket.socket] = []
     with contextlib.ExitStack() as opened:
-        for host in (config.bind or (None,)) if port else ():
+        for host in (hosts or (None,)) if port else ():
             sockets += map(opened.enter_context, _open_tcp(host, port, config.tcp_backlog, purpose, shared=shared))
         opened.pop_all()
     return sockets

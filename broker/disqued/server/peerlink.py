@@ -47,9 +47,6 @@ class PeerLink(Carrier):
         self._backlog_bytes: i64 = 0
         """Unsent bytes after the last write; 0 if the network had taken all before it. Kept here because a transport
         no longer knows how much it did not send once its connection breaks."""
-        self._received_bytes: i64 = 0
-        self.received_frame: bool = False
-        """A frame arrived: the other end speaks the protocol."""
         self._set_limit(shell.node.state.config.cluster_link_sendbuf_limit)
 
     def connection_made(self, transport: Transport) -> None:
@@ -79,9 +76,6 @@ class PeerLink(Carrier):
         shell = self._shell
         link = self.link
         shell.node.link_bytes(link, data, shell.clock.now_ms())
-        if not self.received_frame:
-            self._received_bytes += len(data)
-            self.received_frame = not link.closed and self._received_bytes > link.reader.buffered_bytes
         shell.settle()
 
     def eof_received(self) -> bool:

@@ -14,6 +14,7 @@ import socket
 import time
 from collections.abc import Callable
 from functools import partial
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +25,7 @@ from disqued.config.kinds import IfFree
 from disqued.console.routes import Console
 from disqued.federation.importing import withdraw
 from disqued.membership.nodesconf import encode, restore
+from disqued.membership.secrets import SecretFileError
 from disqued.metrics.server import ServerFigures
 from disqued.node import Node, Rooms
 from disqued.server import daemon, listener, logs, metricspage
@@ -128,7 +130,10 @@ class Run:
         """The node described by the cluster configuration file, or a new one."""
         saved = nodes.load()
         node_id = saved.node_id if saved is not None else secrets.token_hex(_NODE_ID_BYTES).encode()
-        node = Node(self._config, self._host, node_id, self._clock.now_ms(), self._rooms)
+        try:
+            node = Node(self._config, self._host, node_id, self._clock.now_ms(), self._rooms)
+        except SecretFileError as error:
+            raise Fatal(f"The server cannot start: {error}") from error
         if saved is not None:
             restore(node.state, saved)
             logs.write("notice", f"Node configuration loaded, I'm {node_id.decode()}")
@@ -145,12 +150,13 @@ class Run:
         loop = asyncio.get_running_loop()
         self._signals.wake(loop)
         shell = Shell(loop, self._node, self._clock)
+        self._signals.files_changed.append(shell.files_changed)
         bus = Bus(shell, loop)
         host = self._host
         host.disk.attach(loop, shell.disk_done)
         figures = ServerFigures(lambda: why_not_ready(self._node))
         figures.certificates = self._certificates
-        self._signals.files_changed = self._certificates.renew
+        self._signals.files_changed.append(self._certificates.renew)
         routes = (*ROUTES, *metricspage.routes(figures), *self._console(loop, shell).routes)
         http = HttpPort(loop, self._node, routes, figures.http_answers)
         # HTTP first: when the port for clients is open, this one is too.
@@ -168,6 +174,7 @@ class Run:
             daemon.leave_terminal(background)
         if await self._load(shell, on_terminal=background is None):
             servers += await bus.listen(self._bus_sockets, host.bus_descriptors)
+            self._warn_of_open_bus()
             self._announce()
         watch = asyncio.ensure_future(self._check_certificates())
         written = await self._wait_for_end(shell)
@@ -272,6 +279,18 @@ class Run:
             await asyncio.sleep(_TURN_S)
         return state.ended if rewrite else self._node.end(self._clock.now_ms())
 
+    def _warn_of_open_bus(self) -> None:
+        """Warn if other machines can reach the bus port and nothing keeps them from acting as nodes."""
+        if self._node.state.secrets:
+            return
+        open_to = [sock.getsockname()[0] for sock in self._bus_sockets if not _is_loopback(sock)]
+        if open_to:
+            logs.write(
+                "warning",
+                f"WARNING: the bus port is open on {', '.join(open_to)}, and every program that can reach it can act "
+                "as a node of the cluster. Set cluster-secret-file, or cluster-bind to a private address.",
+            )
+
     def _announce(self) -> None:
         """Log where other nodes and clients can connect."""
         if self._bus_sockets:
@@ -330,3 +349,8 @@ class Run:
         self._leftovers.close()
         if self._start_directory is not None and self._restart_after_s is not None:
             start_again(self._start_directory, self._restart_after_s)
+
+
+def _is_loopback(sock: socket.socket) -> bool:
+    """Whether only programs on this machine can reach a listening socket."""
+    return ip_address(sock.getsockname()[0].partition("%")[0]).is_loopback

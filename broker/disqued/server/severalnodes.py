@@ -66,8 +66,11 @@ def plan(config: Config, count: int) -> list[LocalNode]:
     """
     _check(config, count)
     ports = range(config.port + 1, config.port + count + 1)
-    host = config.cluster_announce_ip or next((at for at in config.bind if at not in _ANY_ADDRESS), "127.0.0.1")
+    host = config.cluster_announce_ip or next(
+        (at for at in config.bus_addresses if at not in _ANY_ADDRESS), "127.0.0.1"
+    )
     seeds = [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for port in ports]
+    secret_file = str(Path(config.dir, config.cluster_secret_file).absolute()) if config.cluster_secret_file else ""
     memory = config.maxmemory
     limit = f"{max(memory.percent // count, 1)}%" if memory.percent else str(max(memory.size_bytes // count, 1))
     return [
@@ -79,6 +82,7 @@ def plan(config: Config, count: int) -> list[LocalNode]:
                 *("--shared-port", str(config.port)),
                 *("--http-port", str(config.http_port + number if config.http_port else 0)),
                 *("--maxmemory", limit),
+                *("--cluster-secret-file", secret_file),
                 *("--cluster-seeds", *(seed for seed in seeds if seed != seeds[number - 1]), *config.cluster_seeds),
             ),
         )

@@ -148,6 +148,11 @@ class Shell(Driver):
         self.node.disk_done(work, self.clock.now_ms())
         self.settle()
 
+    def files_changed(self) -> None:
+        """Files that directives name may have changed."""
+        self.node.files_changed(self.clock.now_ms())
+        self.settle()
+
     def call_soon(self, callback: Callable[[], None]) -> None:
         """Call something in the next turn of the loop."""
         self._loop.call_soon(callback)

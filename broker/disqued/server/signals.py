@@ -30,7 +30,7 @@ class Signals:
         """The name of the signal that requested the shutdown."""
         self._received_s = 0.0
         """When it was received, on the monotonic clock."""
-        self.files_changed: Callable[[], None] | None = None
+        self.files_changed: list[Callable[[], None]] = []
         """Called on the event loop for SIGHUP."""
         signal.signal(signal.SIGHUP, self._read_files)
         signal.signal(signal.SIGTERM, self._shut_down)
@@ -41,8 +41,9 @@ class Signals:
         self._loop = loop
 
     def _read_files(self, _number: int, _frame: FrameType | None) -> None:
-        if self._loop is not None and self.files_changed is not None:
-            self._loop.call_soon_threadsafe(self.files_changed)
+        if self._loop is not None:
+            for callback in self.files_changed:
+                self._loop.call_soon_threadsafe(callback)
 
     def _shut_down(self, number: int, _frame: FrameType | None) -> None:
         now_s = time.monotonic()

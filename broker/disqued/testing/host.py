@@ -21,6 +21,8 @@ class FakeHost:
         """The apparent duration of every command."""
         self._stopwatch_ns = 0
         self.config_text: str | None = None
+        self.secret_files: dict[str, bytes] = {}
+        """The contents of files with secrets, by path."""
         self.nodes_text = ""
         self.nodes_synced = False
         self.directory = "/var/lib/disque"
@@ -112,6 +114,12 @@ class FakeHost:
     def read_config(self) -> str | None:
         """The text that was set or written last."""
         return self.config_text
+
+    def read_secret(self, path: str) -> bytes:
+        """The content of a known file."""
+        if path not in self.secret_files:
+            raise FileNotFoundError(2, "No such file or directory")
+        return self.secret_files[path]
 
     def write_config(self, text: str) -> None:
         """Keep the text."""

@@ -7,6 +7,7 @@ from typing import Final
 
 from disqued.testing import diskfaults as disks
 from disqued.testing import faults
+from disqued.testing import secretfaults as secrets
 from disqued.testing.faults import Fault
 
 
@@ -21,6 +22,8 @@ class Mix:
     """Nodes also keep append-only files."""
     adds_at_once: int = 1
     """How many jobs a producer adds in one pipeline."""
+    secret: bool = False
+    """Nodes have a secret of the cluster."""
     lasting: bool = False
     """No node is cut off or forgotten, so a job that was acknowledged without faults must not come back."""
 
@@ -99,15 +102,28 @@ MIXES: Final[dict[str, Mix]] = {
     ),
     "pipelines": Mix((*_NETWORK, *_CRASHES, faults.high_latency, faults.low_memory), adds_at_once=20),
     "logged pipelines": Mix(_POWER, configured=True, logged=True, adds_at_once=20),
+    "secrets": Mix(
+        (secrets.rotate, secrets.set_wrong, faults.resets, faults.isolation, faults.kill, faults.high_latency),
+        secret=True,
+    ),
 }
 """By name."""
 
-_EVERY_FOURTH: Final = ("calm", "pipelines", "calm", "logged pipelines")
+_EVERY_FOURTH: Final = (
+    "calm",
+    "pipelines",
+    "calm",
+    "logged pipelines",
+    "calm",
+    "secrets",
+    "calm",
+    "logged pipelines",
+)
 
 
 def mix_of(seed: int) -> str:
-    """The mix of a seed: every fourth seed is calm or adds in pipelines, the others cycle through the other mixes."""
-    fourth, rest = divmod(seed, len(_EVERY_FOURTH))
+    """The mix of a seed: every fourth seed is one of `_EVERY_FOURTH`, the others cycle through the other mixes."""
+    fourth, rest = divmod(seed, 4)
     if rest == 0:
         return _EVERY_FOURTH[fourth % len(_EVERY_FOURTH)]
     others = [name for name in MIXES if name not in _EVERY_FOURTH]

@@ -27,7 +27,7 @@ from typing import Final
 
 from disqued.config import Config, load
 from disqued.core.host import disk
-from disqued.testing import checkers, logcheckers, seeds
+from disqued.testing import checkers, logcheckers, secretfaults, seeds
 from disqued.testing.account import JobAccount
 from disqued.testing.cluster import START_MS, Cluster, Hooks, Member
 from disqued.testing.faults import Faults, bring_back, take_down
@@ -126,6 +126,8 @@ class Simulation:
             self._add(chance)
         self._rarities = Rarities(self.cluster, self.history)
         network.watchers.append(self._rarities.watch)
+        if drawn.secret:
+            network.watchers.append(secretfaults.SecretWatch(self.history))
         if drawn.logged:
             network.watchers.append(self._load_watch.watch)
         self._watch = checkers.Watch(self.cluster, self.history)
@@ -146,6 +148,8 @@ class Simulation:
         if MIXES[self.mix].configured:
             member.host.config_text = self._config_text
         self._settle_disk(member)
+        if MIXES[self.mix].secret:
+            secretfaults.give(member)
         if self.history.policy:
             member.host.command_ns = COMMAND_NS
         if self.mix in {"clocks", "all"}:

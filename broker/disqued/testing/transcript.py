@@ -15,6 +15,7 @@ files; with `--write` it rewrites them. The script knows these lines:
 | `lose SETACK [by 1] [to 2]` | frames of a type are lost |
 | `heal` | removes all cuts and losses |
 | `crash 2`, `restart 2`, `pause 2`, `resume 2` | SIGKILL, start again with the files it has, SIGSTOP, SIGCONT |
+| `secret 1 TEXT ...` | write the file `/secret` of node 1, and send the node SIGHUP |
 | `show PING PONG` | show these messages too |
 
 `J1`, `J2` stand for jobs in the order in which they appear, `N1` for the ID of node 1, and times are seconds since the
@@ -49,6 +50,7 @@ from disqued.config import Config
 from disqued.core.jobs.codec import unpack
 from disqued.core.jobs.job import STATE_NAMES, Job
 from disqued.core.queues.queue import PAUSE_NAMES
+from disqued.membership.authentication import NEEDED
 from disqued.node import ROOMS
 from disqued.persistence.parse import LOADJOB, Entry
 from disqued.persistence.reader import EntryReader
@@ -245,8 +247,11 @@ def _details(frame: Frame) -> Iterator[str]:
             holders = [listed[start : start + 40].decode() for start in range(0, len(listed), 40)]
             yield f"{job.id.decode()} ({job.queue.decode()}, holders {' '.join(holders)})"
             at = unpacked.end
-    elif of == kinds.OF_UNKNOWN:
+    elif frame.kind == kinds.HOST:
         yield frame.payload.decode()
+    elif frame.kind == kinds.RESPONSE:
+        proofs = int.from_bytes(frame.payload[:4], "big")
+        yield "without CHALLENGE" if proofs == NEEDED else f"proofs {proofs}"
     yield from (name for bit, name in FLAGS.items() if frame.message_flags & bit)
 
 
@@ -292,6 +297,12 @@ def _wait(stage: Stage, words: list[str]) -> None:
     stage.wait(int(span[1]) * (1 if span[2] == "ms" else 1000))
 
 
+def _secret(stage: Stage, words: list[str]) -> None:
+    member = stage.member(words[0])
+    member.host.secret_files["/secret"] = "\n".join(words[1:]).encode()
+    member.node.files_changed(member.now_ms)
+
+
 _VERBS: Final[dict[str, Callable[[Stage, list[str]], None]]] = {
     "wait": _wait,
     "cut": lambda stage, words: _links(stage, words, stage.cluster.cut),
@@ -302,6 +313,7 @@ _VERBS: Final[dict[str, Callable[[Stage, list[str]], None]]] = {
     "restart": lambda stage, words: stage.member(words[0]).restart(),
     "pause": lambda stage, words: stage.member(words[0]).pause(),
     "resume": lambda stage, words: stage.member(words[0]).resume(),
+    "secret": _secret,
     "show": lambda stage, words: stage.shown.update(words),
 }
 

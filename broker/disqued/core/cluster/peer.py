@@ -163,6 +163,16 @@ class Link:
         """Input is no longer read: the other end is not the expected node."""
         self.carrier: Carrier | None = None
 
+        # authentication with the secret of the cluster (`membership.authentication`)
+        self.nonces = b""
+        """The random numbers of both ends, the one that opened the connection first; empty if none was sent."""
+        self.proven: bool = False
+        """The other end has proven that it knows the secret."""
+        self.holding: bool = False
+        """Output waits until that is so; only `opening` is sent."""
+        self.opening: list[bytes] = []
+        """Frames that are sent before the other output."""
+
     def bind(self, sender: bytes) -> None:
         """Take frames of this node only, on a connection that it opened."""
         self.sender = sender
@@ -173,7 +183,9 @@ class Link:
         self.flushing = False
         out = self.out
         carrier = self.carrier
-        if not out or carrier is None or self.closed:
+        if carrier is not None and (self.opening or self.holding):
+            self._open(carrier)
+        if not out or carrier is None or self.closed or self.holding:
             return 0
         self.copies.finish(out)
         data = out[0] if len(out) == 1 else b"".join(out)
@@ -181,3 +193,13 @@ class Link:
         self.out_bytes = 0
         carrier.write(data)
         return len(data)
+
+    def _open(self, carrier: Carrier) -> None:
+        """Send the frames that may be sent already. If too many others wait, they are lost."""
+        if self.opening and not self.closed:
+            carrier.write(b"".join(self.opening))
+            self.opening.clear()
+        if self.holding and self.out_bytes > self.congested_bytes:
+            self.copies.finish(self.out)
+            self.out.clear()
+            self.out_bytes = 0

@@ -83,6 +83,9 @@ class Host(Protocol):
     def read_config(self) -> str | None:
         """The text of the configuration file; None when the server runs without one."""
 
+    def read_secret(self, path: str) -> bytes:
+        """The content of a file with secrets, at most 64 KiB. Warns in the log if all users can read it."""
+
     def write_config(self, text: str) -> None:
         """Replace the configuration file as a whole."""
 

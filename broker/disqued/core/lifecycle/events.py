@@ -58,6 +58,9 @@ class Listener:
     def config_changed(self, attribute: str) -> None:
         """CONFIG SET changed a directive."""
 
+    def files_changed(self) -> None:
+        """Files that directives name may have changed (SIGHUP): read them again."""
+
     def buffered_bytes(self) -> i64:
         """Memory that the room's buffers take, beyond what is counted for jobs, queues and clients."""
         return 0
@@ -179,6 +182,7 @@ class Events(Listener):
         self._cron: list[Listener] = []
         self._config_changing: list[Listener] = []
         self._config_changed: list[Listener] = []
+        self._files_changed: list[Listener] = []
         self._buffered_bytes: list[Listener] = []
         self._name_found: list[Listener] = []
         self._last_records: list[Listener] = []
@@ -264,6 +268,11 @@ class Events(Listener):
         """Pass the event on."""
         for listener in self._config_changed:
             listener.config_changed(attribute)
+
+    def files_changed(self) -> None:
+        """Pass the event on."""
+        for listener in self._files_changed:
+            listener.files_changed()
 
     def buffered_bytes(self) -> i64:
         """Return the sum of all rooms."""

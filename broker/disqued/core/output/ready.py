@@ -180,6 +180,23 @@ class Ready:
             link.flushing = True
             self.links.append(link)
 
+    def put_opening(self, link: Link, frame: bytes) -> None:
+        """Write a frame to a link before all other output, even while that waits for the proof of the other end."""
+        link.opening.append(frame)
+        kind: i64 = frame[13]
+        self._traffic[kind & (KINDS - 1)].count_sent(len(frame))
+        self._flush_link(link)
+
+    def release(self, link: Link) -> None:
+        """Write the output of a link that waited for the proof of the other end."""
+        link.holding = False
+        self._flush_link(link)
+
+    def _flush_link(self, link: Link) -> None:
+        if not link.flushing:
+            link.flushing = True
+            self.links.append(link)
+
     def put_copy(self, link: Link, frame: bytes) -> None:
         """Write a REPLJOB with one job to a link. If a REPLJOB is the last frame there, the job is added to it."""
         size: i64 = link.copies.join(link.out, frame)

@@ -74,6 +74,8 @@ class NodeState:
         self.message_table = messages
         self.features: i64 = features
         """The bits of all messages beyond the original's protocol that this node understands."""
+        self.secrets: tuple[bytes, ...] = ()
+        """The secrets of the cluster (`cluster-secret-file`), the preferred one first; set by the membership room."""
         self.bus = FrameWriter(node_id, config.port)
         """Writes this node's frames; the membership room replaces it when what they announce changes."""
         self.holders = Holders()
