@@ -137,6 +137,59 @@ def test_only_answers_count_on_a_connection_that_the_node_opened() -> None:
     assert link.closed
 
 
+# --- handshakes and failures ------------------------------------------------------------------------------------------
+
+
+def meet(number: int) -> bytes:
+    """The MEET of a node at an invented address."""
+    writer = FrameWriter(b"%040x" % number, PORT, announced_ip=b"10.1.%d.%d" % divmod(number, 250))
+    return writer.gossip(kinds.MEET, [], 0)
+
+
+def test_invented_addresses_do_not_keep_out_a_node_that_is_met() -> None:
+    cluster = Cluster(2, meet=False)
+    first, second = cluster.members
+    for number in range(1, 300):
+        send(first, connection(first), meet(number))
+    assert len(first.node.state.view.peers) == 64
+
+    assert first.admin.call("CLUSTER", "MEET", second.ip.decode(), PORT) == b"OK"
+    for number in range(300, 600):
+        send(first, connection(first), meet(number))
+
+    assert len(first.node.state.view.peers) == 64
+    cluster.until(lambda: second.id in first.node.state.view.peers, within_s=2)
+
+
+def test_failure_of_a_node_that_answers_is_not_believed() -> None:
+    cluster = Cluster(3)
+    cluster.run(seconds=2)
+    first, second, third = cluster.members
+    link = connection(first)
+
+    send(first, link, ping(second), second.node.state.bus.fail(third.id))
+    assert first.sees == 2
+
+    third.crash()
+    cluster.run(milliseconds=200)
+    send(first, link, second.node.state.bus.fail(third.id))
+    assert first.sees == 1
+
+
+def test_node_without_a_cluster_name_is_refused_if_one_is_required() -> None:
+    for required in (False, True):
+        cluster = Cluster(2, meet=False)
+        first, second = cluster.members
+        first.admin.call("CONFIG", "SET", "cluster-name", "mail")
+        first.admin.call("CONFIG", "SET", "cluster-name-required", "yes" if required else "no")
+
+        second.admin.call("CLUSTER", "MEET", first.ip.decode(), PORT)
+        cluster.run(seconds=3)
+
+        assert (first.sees == 1) is not required
+        assert bool(lines(first, "it announces no cluster name (cluster-name-required)")) is required
+
+
 # --- memory -----------------------------------------------------------------------------------------------------------
 
 

@@ -134,6 +134,7 @@ def test_single_and_withdrawn_failure_reports_do_not_count(local: LocalNode, ori
 def test_fail_message_of_an_original_marks_the_node_failed(local: LocalNode, original: ScriptedNode) -> None:
     original.join()
     ScriptedNode(local, b"10.0.0.8", node_id=MEMBER).join()
+    local.run(seconds=12)  # it is silent, and not suspected yet
     original.deliver(original.link, original.writer.fail(MEMBER))
     assert lines(local)[MEMBER.decode()][1] == "fail"
     original.deliver(original.link, original.writer.fail(local.node.state.view.node_id))

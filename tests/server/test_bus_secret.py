@@ -74,11 +74,11 @@ def test_readable_file_and_open_bus_port_are_warned_about(tmp_path: Path) -> Non
     secret.chmod(0o644)
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    with ServerProcess(tmp_path / "a", "--cluster-secret-file", str(secret), "--cluster-bind", "0.0.0.0") as server:
-        server.wait_ready()
+    everywhere = ("--cluster-bind", "0.0.0.0")
+    with ServerProcess(tmp_path / "a", "--cluster-secret-file", str(secret), *everywhere) as server:
+        server.wait_until(lambda: "is now ready to accept connections" in server.log.read_text(), "it started")
         assert f"All users of this machine can read {secret}" in server.log.read_text()
         assert "the bus port is open" not in server.log.read_text()
-    with ServerProcess(tmp_path / "b", "--cluster-bind", "0.0.0.0") as server:
-        server.wait_until(
-            lambda: "the bus port is open on 0.0.0.0, and every program" in server.log.read_text(), "it warns"
-        )
+    with ServerProcess(tmp_path / "b", *everywhere) as server:
+        server.wait_until(lambda: "is now ready to accept connections" in server.log.read_text(), "it started")
+        assert "the bus port is open on 0.0.0.0, and every program" in server.log.read_text()

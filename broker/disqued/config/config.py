@@ -67,6 +67,7 @@ class Config:
     cluster_announce_bus_port: int
     cluster_seeds: tuple[str, ...]
     cluster_name: str
+    cluster_name_required: bool
     cluster_secret_file: str
     cluster_secret_required: bool
     cluster_link_sendbuf_limit: int

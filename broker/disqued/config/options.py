@@ -395,7 +395,17 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         Text(optional=True),
         "",
         "cluster",
-        "Name of the cluster. Nodes with another name are refused; nodes without a name are accepted.",
+        "Name of the cluster. Nodes with another name are refused; nodes without a name are accepted unless "
+        "`cluster-name-required` is set.",
+        settable=True,
+        added=True,
+    ),
+    Option(
+        "cluster-name-required",
+        _YES_NO,
+        False,
+        "cluster",
+        "Whether nodes without a name are refused if `cluster-name` is set.",
         settable=True,
         added=True,
     ),

@@ -45,11 +45,19 @@ def handle_report(state: NodeState, peer: Peer, reporter: Peer, *, failing: bool
 
 
 def handle_fail(state: NodeState, sender: Peer, frame: Frame) -> None:
-    """Handle FAIL: the sender found that the majority suspects a node."""
+    """Handle FAIL: the sender found that the majority suspects a node. This node believes its own link to it first."""
     peer = state.view.peers.get(frame.about)
-    if peer is not None and not peer.in_handshake and peer.flags & kinds.NODE_FAIL == 0:
+    if peer is None or peer.in_handshake or _answers(state, peer):
+        return
+    if peer.flags & kinds.NODE_FAIL == 0:
         _fail(state, peer)
         _log(state, peer, f"failed, says {sender.id.decode()}")
+
+
+def _answers(state: NodeState, peer: Peer) -> bool:
+    """Whether a node answered this one lately. A node that answers is pinged at least every half timeout."""
+    silent_ms = state.now_ms - peer.pong_received_ms
+    return peer.connected and not peer.failing and silent_ms < state.config.cluster_node_timeout * 3 // 4
 
 
 def _fail(state: NodeState, peer: Peer) -> None:

@@ -1,6 +1,7 @@
 """Handshake: how a node at an address becomes a member. Until its ID is known it is listed under a random one.
 
-The number of handshakes and their duration are limited, so that invented addresses cannot fill the list of nodes.
+The number of handshakes and their duration are limited, so that invented addresses cannot fill the list of nodes. When
+there are too many, the oldest one gives way, and never one of CLUSTER MEET to one that an unknown node asked for.
 """
 
 from __future__ import annotations
@@ -36,13 +37,23 @@ def begin(state: NodeState, ip: bytes, port: int, bus_port: int, *, meet: bool =
         if (peer.ip, peer.bus_port) == (ip, bus_port):
             peer.asked = peer.asked or asked
             return True
-    if len(running) >= MOST:
-        return False
     flags = kinds.NODE_HANDSHAKE | (kinds.NODE_MEET if meet else 0)
     peer = Peer(nodes.random_id(state), ip, port, flags, state.now_ms, bus_port)
     peer.asked = asked
+    if len(running) >= MOST:
+        oldest = min(running, key=_rank)  # the first one of those with the lowest rank
+        if _rank(oldest) > _rank(peer):
+            return False
+        nodes.remove(state, oldest)
     nodes.add(state, peer)
     return True
+
+
+def _rank(peer: Peer) -> int:
+    """Which handshakes give way when there are too many: first those that unknown nodes asked for, then gossip."""
+    if not peer.flags & kinds.NODE_MEET:
+        return 0
+    return 2 if peer.asked else 1
 
 
 def expired(state: NodeState, peer: Peer) -> bool:

@@ -42,6 +42,8 @@ def admits(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -> b
     own = membership_of(state)
     if NOBODY not in {frame.cluster, own.cluster} and frame.cluster != own.cluster:
         return _refuse(state, link, frame, "it belongs to another cluster (cluster-name)")
+    if own.cluster != NOBODY and frame.cluster == NOBODY and state.config.cluster_name_required:
+        return _refuse(state, link, frame, "it announces no cluster name (cluster-name-required)")
     if frame.sender == state.view.node_id and frame.incarnation != state.incarnation:
         return _refuse(state, link, frame, "it claims the ID of THIS node; was nodes.conf copied?")
     if sender is not None and _is_taken(state, link, sender, frame):
