@@ -351,6 +351,22 @@ def test_original_joins_only_if_the_secret_is_not_required() -> None:
         assert bool(original.received(kinds.PONG)) is not required
 
 
+def test_silence_of_an_original_is_logged() -> None:
+    cluster = secure_cluster(1)
+    local = cluster.members[0]
+    original = ScriptedNode(local, b"10.0.9.9")
+    local.admin.call("CLUSTER", "MEET", "10.0.9.9", PORT)
+    local.run(milliseconds=200)
+    original.collect()
+    assert original.dialed_link is not None
+    original.dialed_link.remote_ip = original.ip
+
+    local.run(seconds=3)
+
+    assert logged(local, f"The node at 10.0.9.9:{PORT} did not prove the cluster secret in time (cluster-secret-file)")
+    assert not local.node.state.view.peers
+
+
 def test_secret_is_enabled_in_a_running_cluster_without_losing_a_member() -> None:
     cluster = Cluster(3, config=with_secret(required=False))
     cluster.until(lambda: is_mesh(cluster))

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from disqued.bus import kinds
 from disqued.bus.bigendian import read_u32, u32
+from disqued.membership.kept import membership_of
 from disqued.membership.nodes import is_node_id
 from disqued.membership.ping import greeting
 from disqued.membership.refusing import log, refuse
@@ -139,6 +140,16 @@ def accept_unproven(state: NodeState, link: Link, frame: Frame) -> None:
     """Send what waits to a node without a secret, with `cluster-secret-required no`."""
     log(state, link, frame, "did not prove the cluster secret and is accepted (cluster-secret-required no)")
     state.ready.release(link)
+
+
+def log_silence(state: NodeState, peer: Peer) -> None:
+    """Log that a node did not answer CHALLENGE, as nodes of the original do not, if a connection was made."""
+    link = peer.link
+    if link is None or not link.holding or not link.remote_ip:
+        return
+    where = f"{peer.ip.decode()}:{peer.port}"
+    if membership_of(state).refusal_log.allows((where, "silence"), int(state.now_ms)):
+        state.host.log("warning", f"The node at {where} did not prove the cluster secret in time (cluster-secret-file)")
 
 
 def unproven_links(state: NodeState) -> int:

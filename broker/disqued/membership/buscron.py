@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disqued.membership import failure, forget, handshake, hostname, nodes, seeds
+from disqued.membership import authentication, failure, forget, handshake, hostname, nodes, seeds
 from disqued.membership.dialing import dial
 from disqued.membership.ping import send_ping
 from disqued.membership.saving import save_changes
@@ -31,6 +31,7 @@ def run(own: Membership) -> None:
     own.rounds += 1
     for peer in list(view.peers.values()):
         if handshake.expired(state, peer):
+            authentication.log_silence(state, peer)
             nodes.remove(state, peer)
         elif peer.link is None and peer.has_address and state.now_ms >= peer.next_dial_ms:
             dial(state, peer)
