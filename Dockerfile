@@ -149,7 +149,8 @@ VOLUME ["/data"]
 # Healthy if the server replies at all: a restart would not help if it requires a password or is loading its AOF. Uses
 # no shell, and no server option that a custom command could omit.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 CMD ["python3", "-ISc", "import socket; s = socket.create_connection(('127.0.0.1', 7711), 4); s.sendall(b'PING\\r\\n'); s.recv(1) or exit(1)"]
-CMD ["disque-server"]
+# Clients of a container are on other machines; whoever publishes a port decides who reaches it.
+CMD ["disque-server", "--protected-mode", "no"]
 ARG BASE_IMAGE
 ARG VERSION
 ARG REVISION

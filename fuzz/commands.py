@@ -75,7 +75,7 @@ class _Story:
                 self._serve_bystander()
             except Violation as violation:
                 raise Violation(f"{_shown(words)}: {violation}") from violation
-            if self.victim.host.ended is not None or self.victim.node.state.password:
+            if self.victim.host.ended is not None or not self.victim.node.state.users.open_to_all:
                 return number + 1
         return requests
 

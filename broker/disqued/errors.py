@@ -11,7 +11,7 @@ from typing import Final
 
 CODES: Final[tuple[str, ...]] = (
     *("ERR", "BADID", "NOJOB", "ACKED", "TOOLATE", "NOREPL", "PAUSED", "MAXLEN"),
-    *("LEAVING", "OOM", "MISCONF", "LOADING", "NOAUTH", "NOPROTO"),
+    *("LEAVING", "OOM", "MISCONF", "LOADING", "NOAUTH", "WRONGPASS", "NOPERM", "RATELIMIT", "DENIED", "NOPROTO"),
 )
 """All that this broker answers with."""
 
@@ -148,6 +148,31 @@ class AuthenticationRequired(ReplyError):
 
     def __init__(self) -> None:
         super().__init__("NOAUTH Authentication required.")
+
+
+class Protected(ReplyError):
+    """The node has no password and serves only clients on its own machine (`protected-mode`)."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "DENIED This node has no password and listens on all addresses, so it serves only clients on its own "
+            "machine (protected mode). Set requirepass, or bind to the addresses that clients may use, or set "
+            "protected-mode no if the network protects the node"
+        )
+
+
+class NoPermission(ReplyError):
+    """The rules of the user do not allow the request."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__("NOPERM " + text)
+
+
+class RateLimited(ReplyError):
+    """The user has sent more commands in this second than its rules allow."""
+
+    def __init__(self, user: str, rate: int) -> None:
+        super().__init__(f"RATELIMIT User {user} may send {rate} commands per second to this node, try later")
 
 
 class Loading(ReplyError):

@@ -80,6 +80,16 @@ NODES: Final = Group(
             uids.OVERVIEW,
         ),
         Alert(
+            "DisqueLoginsFailing",
+            Severity.WARNING,
+            "0m",
+            "increase(disque_logins_failed_total[5m]) > 20",
+            f"Logins to the Disque node {NODE} fail",
+            "{{ $value | humanize }} logins within five minutes had a wrong user or password. A client has an old "
+            "password, or somebody guesses.",
+            uids.OVERVIEW,
+        ),
+        Alert(
             "DisqueFdNearLimit",
             Severity.WARNING,
             "5m",

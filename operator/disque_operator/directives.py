@@ -48,9 +48,11 @@ OWNED: Final[Mapping[str, str]] = {
     "maxmemory": "set spec.maxmemory",
     "pidfile": "the process runs in the foreground of its container",
     "port": _PORTS,
+    "protected-mode": "restrict access with spec.auth and spec.networkPolicy",
     "rename-command": "the operator needs all commands; restrict access with spec.auth and spec.networkPolicy",
     "requirepass": "passwords are generated, or read from the Secret spec.auth.secretName",
     "requirepass-former": "set spec.auth.rotation to rotate the password",
+    "requirepass-file": "passwords are generated, or read from the Secret spec.auth.secretName",
     "shared-port": _PORTS,
     "shutdown-on-sigterm": _RESTARTS,
     "syslog-enabled": _OUTPUT,
@@ -65,6 +67,7 @@ OWNED: Final[Mapping[str, str]] = {
     ),
     "unixsocket": _PORTS,
     "unixsocketperm": _PORTS,
+    "user": "mount a file with users by spec.podTemplate, and set aclfile",
 }
 """Directives that only the operator sets, with the reason or with what to do instead."""
 

@@ -9,6 +9,7 @@ from disqued.testing.local import LocalClient, LocalNode
 
 NO_AUTH = b"-NOAUTH Authentication required.\r\n"
 WRONG = b"-ERR invalid password\r\n"
+WRONG_PAIR = b"-WRONGPASS invalid username-password pair or user is disabled.\r\n"
 
 
 @pytest.fixture
@@ -33,8 +34,8 @@ def test_a_wrong_password_ends_an_earlier_authentication(guarded: LocalClient) -
 
 
 def test_clients_of_redis_name_the_only_user(guarded: LocalClient) -> None:
-    assert guarded.raw("AUTH", "somebody", "s3cret") == WRONG
-    assert guarded.raw("AUTH", "default", "wrong") == WRONG
+    assert guarded.raw("AUTH", "somebody", "s3cret") == WRONG_PAIR
+    assert guarded.raw("AUTH", "default", "wrong") == WRONG_PAIR
     assert guarded.raw("AUTH", "default", "s3cret") == b"+OK\r\n"
 
 
@@ -54,12 +55,21 @@ def test_the_former_password_is_accepted_while_it_is_set(guarded: LocalClient) -
     assert client.raw("AUTH", "fresh") == b"+OK\r\n"
 
 
-def test_authenticated_clients_stay_authenticated_when_the_password_changes(guarded: LocalClient) -> None:
-    guarded.raw("AUTH", "s3cret")
+def test_a_session_ends_when_the_password_of_its_login_is_withdrawn(guarded: LocalClient) -> None:
+    late, early, waiting = (guarded.local.client() for _ in range(3))
+    for client in (guarded, early, waiting):
+        client.raw("AUTH", "s3cret")
     guarded.raw("CONFIG", "SET", "requirepass-former", "s3cret")
     guarded.raw("CONFIG", "SET", "requirepass", "fresh")
-    guarded.raw("CONFIG", "SET", "requirepass-former", "")
-    assert guarded.raw("PING") == b"+PONG\r\n"
+    late.raw("AUTH", "fresh")
+    waiting.send("GETJOB", "FROM", "q")
+    assert early.raw("PING") == late.raw("PING") == b"+PONG\r\n"
+    assert guarded.raw("CONFIG", "SET", "requirepass-former", "") == b"+OK\r\n"
+    assert early.closed
+    assert waiting.closed
+    assert guarded.closed, "it had logged in with the former password too"
+    assert late.raw("PING") == b"+PONG\r\n"
+    assert late.call("QLEN", "q") == 0
 
 
 def test_a_former_password_alone_requires_no_authentication(client: LocalClient) -> None:

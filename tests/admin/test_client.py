@@ -208,7 +208,7 @@ def test_commands_of_modern_clients_are_accepted(client: LocalClient) -> None:
     assert client.raw("CLIENT", "NO-TOUCH", "off") == b"+OK\r\n"
     assert client.raw("CLIENT", "UNPAUSE") == b"+OK\r\n"
     shown = ask(client, "CLIENT", "INFO")
-    assert re.fullmatch(rb"id=1 addr=\S+ .* cmd=client lib-name=redis-py lib-ver=8\.0 resp=2\n", shown)
+    assert re.fullmatch(rb"id=1 addr=\S+ .* cmd=client user=default lib-name=redis-py lib-ver=8\.0 resp=2\n", shown)
 
 
 @pytest.mark.parametrize(

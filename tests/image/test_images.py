@@ -187,4 +187,4 @@ def test_ports_and_volume_are_declared() -> None:
     config = described(needed(BROKER))["Config"]
     assert sorted(config["ExposedPorts"]) == ["17711/tcp", "7711/tcp", "9711/tcp"]
     assert list(config["Volumes"]) == ["/data"]
-    assert json.dumps(config["Cmd"]) == '["disque-server"]'
+    assert json.dumps(config["Cmd"]) == '["disque-server", "--protected-mode", "no"]'

@@ -108,7 +108,7 @@ def test_handshake_with_the_password_authenticates(guarded: LocalClient) -> None
 
 @pytest.mark.parametrize(("user", "password"), [("default", "wrong"), ("somebody", "s3cret")])
 def test_a_refused_password_changes_nothing(guarded: LocalClient, user: str, password: str) -> None:
-    assert guarded.raw("HELLO", 3, "AUTH", user, password, "SETNAME", "w") == b"-ERR invalid password\r\n"
+    assert guarded.raw("HELLO", 3, "AUTH", user, password, "SETNAME", "w").startswith(b"-WRONGPASS ")
     guarded.raw("AUTH", "s3cret")
     assert guarded.raw("CLIENT", "GETNAME") == b"$-1\r\n"
 

@@ -13,7 +13,7 @@ from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
 from disqued.core.jobs.job import WAIT_REPL, Job
 from disqued.core.jobs.jobid import can_exist, ttl_minutes
-from disqued.core.runtime.manyjobs import for_each_job
+from disqued.core.runtime.manyjobs import for_each_job, queues_of_jobs
 from disqued.core.runtime.memorymonitor import make_room_for_one
 from disqued.core.runtime.outbox import tell_all
 from disqued.core.runtime.state import NodeState
@@ -86,4 +86,6 @@ COMMAND: Final[Command] = Command(
     "job-id [job-id ...]",
     "O(jobs)",
     most_words=MAX_ARGUMENTS,
+    queues=queues_of_jobs,
+    categories=("consumer",),
 )

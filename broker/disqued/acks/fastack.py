@@ -8,7 +8,7 @@ from disqued.acks.counters import JOBS_ACKED
 from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
 from disqued.core.jobs.job import WAIT_REPL
-from disqued.core.runtime.manyjobs import for_each_job
+from disqued.core.runtime.manyjobs import for_each_job, queues_of_jobs
 from disqued.core.runtime.outbox import delete_at_holders, delete_everywhere
 from disqued.core.runtime.state import NodeState
 from disqued.resp.limits import MAX_ARGUMENTS
@@ -49,4 +49,6 @@ COMMAND: Final[Command] = Command(
     "job-id [job-id ...]",
     "O(jobs)",
     most_words=MAX_ARGUMENTS,
+    queues=queues_of_jobs,
+    categories=("consumer",),
 )

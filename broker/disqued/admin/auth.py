@@ -1,14 +1,11 @@
-"""AUTH: authenticates the connection with the password.
-
-`AUTH user password` is accepted as well, because clients of Redis send it; the only user is `default`.
-"""
+"""AUTH: logs the connection in, as the user `default` if only a password is given."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from disqued.core.commands.command import Command
-from disqued.core.runtime.authentication import authenticate
+from disqued.core.runtime.authentication import LoginRefused, authenticate, refuse_login
 from disqued.errors import WrongArity
 
 if TYPE_CHECKING:
@@ -20,11 +17,12 @@ def auth(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Authenticate the session and reply OK, or refuse."""
     if len(args) > 3:
         raise WrongArity("auth")
-    if len(args) == 2:
-        authenticate(state, session, args[1])
+    try:
+        authenticate(state, session, args[-1], args[1] if len(args) == 3 else None)
+    except LoginRefused as refused:
+        refuse_login(state, session, refused)
     else:
-        authenticate(state, session, args[2], user=args[1])
-    session.reply_ok()
+        session.reply_ok()
 
 
 COMMAND: Final[Command] = Command(
@@ -38,4 +36,5 @@ COMMAND: Final[Command] = Command(
     secret_words=lambda _config, args: range(1, len(args)),
     before_auth=True,
     allowed_paused=True,
+    categories=("connection",),
 )

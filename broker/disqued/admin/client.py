@@ -102,9 +102,10 @@ class _List(LongWork):
 
 def _info(state: NodeState, session: Session, _args: list[bytes]) -> None:
     """Reply with the line of this connection, the client's library and the protocol version."""
+    user = b"" if session.user is None else session.user.name
     session.reply_bulk(
-        b"%b lib-name=%b lib-ver=%b resp=%d\n"
-        % (_describe(state, session), session.library, session.library_version, session.protocol)
+        b"%b user=%b lib-name=%b lib-ver=%b resp=%d\n"
+        % (_describe(state, session), user, session.library, session.library_version, session.protocol)
     )
 
 
@@ -188,6 +189,7 @@ class _Filter:
     def __init__(self, words: list[bytes]) -> None:
         self.number: int | None = None
         self.address: bytes | None = None
+        self.user: bytes | None = None
         self.skip_caller = True
         if len(words) % 2:
             raise CommandSyntaxError
@@ -199,6 +201,8 @@ class _Filter:
             self.number = require_integer(value)
         elif option == b"ADDR":
             self.address = value
+        elif option == b"USER":
+            self.user = value
         elif option == b"TYPE":
             if value.upper() != _ONLY_TYPE:
                 raise ReplyError(f"ERR Unknown client type '{shown(value)}'")
@@ -212,6 +216,7 @@ class _Filter:
         return (
             (self.number is None or session.number == self.number)
             and (self.address is None or session.address == self.address)
+            and (self.user is None or (session.user is not None and session.user.name == self.user))
             and not session.closed
         )
 
@@ -231,17 +236,17 @@ def _close(state: NodeState, caller: Session, wanted: _Filter) -> int:
 
 
 _SUBCOMMANDS: Final = {
-    b"LIST": Subcommand(_list),
+    b"LIST": Subcommand(_list, categories=("inspect", "admin")),
     b"KILL": Subcommand(_kill, 2, ANY),
-    b"GETNAME": Subcommand(_getname),
-    b"SETNAME": Subcommand(_setname, 3, 3),
+    b"GETNAME": Subcommand(_getname, categories=("connection",)),
+    b"SETNAME": Subcommand(_setname, 3, 3, categories=("connection",)),
     b"PAUSE": Subcommand(_pause, 3, 3),
-    b"REPLY": Subcommand(_reply, 3, 3),
-    b"ID": Subcommand(_id),
-    b"INFO": Subcommand(_info),
-    b"SETINFO": Subcommand(_setinfo, 4, 4),
-    b"NO-EVICT": Subcommand(_accept_switch, 3, 3),
-    b"NO-TOUCH": Subcommand(_accept_switch, 3, 3),
+    b"REPLY": Subcommand(_reply, 3, 3, categories=("connection",)),
+    b"ID": Subcommand(_id, categories=("connection",)),
+    b"INFO": Subcommand(_info, categories=("connection",)),
+    b"SETINFO": Subcommand(_setinfo, 4, 4, categories=("connection",)),
+    b"NO-EVICT": Subcommand(_accept_switch, 3, 3, categories=("connection",)),
+    b"NO-TOUCH": Subcommand(_accept_switch, 3, 3, categories=("connection",)),
     b"UNPAUSE": Subcommand(_unpause),
 }
 
@@ -252,9 +257,11 @@ COMMAND: Final[Command] = Command(
     client,
     "connection",
     "Lists, names, pauses or closes connections.",
-    "LIST | INFO | ID | KILL address | KILL [ID id] [TYPE normal] [ADDR address] [SKIPME yes|no] | GETNAME | "
-    "SETNAME name | SETINFO LIB-NAME|LIB-VER text | PAUSE ms | UNPAUSE | REPLY ON|OFF|SKIP | NO-EVICT ON|OFF | "
-    "NO-TOUCH ON|OFF",
+    "LIST | INFO | ID | KILL address | KILL [ID id] [TYPE normal] [ADDR address] [USER user] [SKIPME yes|no] | "
+    "GETNAME | SETNAME name | SETINFO LIB-NAME|LIB-VER text | PAUSE ms | UNPAUSE | REPLY ON|OFF|SKIP | "
+    "NO-EVICT ON|OFF | NO-TOUCH ON|OFF",
     "O(clients)",
     allowed_paused=True,
+    categories=("admin", "dangerous"),
+    subcommands=_SUBCOMMANDS,
 )

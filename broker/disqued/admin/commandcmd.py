@@ -147,4 +147,6 @@ COMMAND: Final[Command] = Command(
     "[COUNT | DOCS [name ...] | INFO [name ...] | LIST]",
     "O(commands)",
     most_words=MAX_ARGUMENTS,
+    categories=("connection",),
+    subcommands=_SUBCOMMANDS,
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from disqued.config.options import REDACTED
 from disqued.core.commands.command import Command
 from disqued.core.commands.subcommand import Subcommand, choose
 from disqued.core.runtime import configfile
@@ -40,8 +41,10 @@ def _get(state: NodeState, session: Session, args: list[bytes]) -> None:
     found = state.config.get(args[2])
     session.reply_map(len(found))
     for name, value in found:
+        option = state.config.option(name.decode())
+        hidden = option is not None and option.secret and value and not session.unrestricted
         session.reply_bulk(name)
-        session.reply_bulk(value)
+        session.reply_bulk(REDACTED.encode() if hidden else value)
 
 
 def _set(state: NodeState, session: Session, args: list[bytes]) -> None:
@@ -85,7 +88,7 @@ def _secret_words(config: Config, args: list[bytes]) -> tuple[int, ...]:
 
 
 _SUBCOMMANDS: Final = {
-    b"GET": Subcommand(_get, 3, 3),
+    b"GET": Subcommand(_get, 3, 3, categories=("inspect", "admin")),
     b"SET": Subcommand(_set, 4, 4),
     b"RESETSTAT": Subcommand(_resetstat),
     b"REWRITE": Subcommand(_rewrite),
@@ -101,4 +104,6 @@ COMMAND: Final[Command] = Command(
     "GET pattern | SET name value | RESETSTAT | REWRITE",
     "O(directives)",
     secret_words=_secret_words,
+    categories=("admin", "dangerous"),
+    subcommands=_SUBCOMMANDS,
 )

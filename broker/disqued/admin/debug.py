@@ -113,4 +113,5 @@ COMMAND: Final[Command] = Command(
     "Deletes everything, sleeps, restarts or crashes the server.",
     "FLUSHALL | LOADAOF | SLEEP seconds | ERROR text | STRUCTSIZE | RESTART [ms] | CRASH-AND-RECOVER [ms] | SEGFAULT | "
     "OOM | ASSERT",
+    categories=("admin", "dangerous"),
 )

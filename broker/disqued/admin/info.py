@@ -250,4 +250,5 @@ COMMAND: Final[Command] = Command(
     "Shows figures about the server.",
     "[section | default | all]",
     "O(clients)",
+    categories=("inspect",),
 )

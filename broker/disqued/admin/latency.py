@@ -102,7 +102,7 @@ _SUBCOMMANDS: Final = {
     b"HISTORY": Subcommand(_history, 3, 3),
     b"GRAPH": Subcommand(_graph, 3, 3),
     b"DOCTOR": Subcommand(_doctor),
-    b"RESET": Subcommand(_reset, 2, ANY),
+    b"RESET": Subcommand(_reset, 2, ANY, categories=("admin",)),
 }
 
 COMMAND: Final[Command] = Command(
@@ -114,4 +114,6 @@ COMMAND: Final[Command] = Command(
     "Shows or forgets events that took long.",
     "LATEST | HISTORY event | GRAPH event | DOCTOR | RESET [event ...]",
     "O(samples)",
+    categories=("inspect",),
+    subcommands=_SUBCOMMANDS,
 )

@@ -26,4 +26,5 @@ COMMAND: Final[Command] = Command(
     monitor,
     "server",
     "Streams every command that the server runs.",
+    categories=("admin", "dangerous"),
 )

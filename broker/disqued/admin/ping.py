@@ -31,4 +31,5 @@ COMMAND: Final[Command] = Command(
     "Replies PONG, or the text given.",
     "[text]",
     needs_log=True,
+    categories=("connection",),
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from disqued.core.runtime.authentication import must_authenticate
 from disqued.core.runtime.memorymonitor import make_room
 from disqued.core.runtime.room import Room
 from disqued.core.runtime.state import NodeState
@@ -18,7 +17,6 @@ class AdminRoom(Room):
 
     def __init__(self, state: NodeState) -> None:
         super().__init__(state)
-        self._require_password()
         self._limit_memory()
         self._limit_output()
 
@@ -55,8 +53,6 @@ class AdminRoom(Room):
             state.host.set_log_level(state.config.loglevel)
         elif attribute == "tcp_keepalive":
             state.host.keep_alive(state.config.tcp_keepalive)
-        elif attribute == "requirepass":
-            self._require_password()
         elif attribute == "client_output_buffer_limit":
             self._limit_output()
         elif attribute in {"slowlog_log_slower_than", "latency_monitor_threshold"}:
@@ -64,18 +60,6 @@ class AdminRoom(Room):
         elif attribute == "maxmemory":
             self._limit_memory()
             make_room(state)
-
-    def _require_password(self) -> None:
-        """Limit what clients may send before they authenticate (`requirepass`)."""
-        state = self.state
-        state.password = state.config.requirepass
-        state.unauthenticated.clear()
-        for session in state.sessions.values():
-            unauthenticated = must_authenticate(state, session)
-            session.parser.restrict(unauthenticated)
-            if unauthenticated:
-                session.unauthenticated_ms = state.now_ms
-                state.unauthenticated[session.number] = session
 
     def _limit_memory(self) -> None:
         limit = self.state.host.memory_limit()

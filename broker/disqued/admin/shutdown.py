@@ -40,4 +40,5 @@ COMMAND: Final[Command] = Command(
     "server",
     "Stops the server cleanly.",
     "[REWRITE-AOF]",
+    categories=("admin", "dangerous"),
 )

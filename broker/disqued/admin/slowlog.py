@@ -52,7 +52,7 @@ def _reset(state: NodeState, session: Session, _args: list[bytes]) -> None:
 
 _SUBCOMMANDS: Final = {
     b"GET": Subcommand(_get, 2, 3),
-    b"LEN": Subcommand(_len),
+    b"LEN": Subcommand(_len, categories=("inspect", "admin")),
     b"RESET": Subcommand(_reset),
 }
 
@@ -65,4 +65,6 @@ COMMAND: Final[Command] = Command(
     "Shows, counts or forgets the latest slow commands.",
     "GET [count] | LEN | RESET",
     "O(entries)",
+    categories=("admin", "dangerous"),
+    subcommands=_SUBCOMMANDS,
 )

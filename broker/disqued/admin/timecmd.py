@@ -26,4 +26,5 @@ COMMAND: Final[Command] = Command(
     time,
     "server",
     "Replies with the server's time: seconds since 1970 and microseconds.",
+    categories=("connection",),
 )

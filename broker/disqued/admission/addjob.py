@@ -20,6 +20,7 @@ from disqued.admission.counters import JOBS_DEDUPLICATED
 from disqued.core.clients.pipeline import waiting_requests
 from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
+from disqued.core.commands.scope import first_word
 from disqued.core.jobs.job import WAIT_REPL, Job
 from disqued.core.jobs.jobid import stamp_for, stamped
 from disqued.core.lifecycle.keys import DEFAULT_WINDOW_S, Remembered
@@ -302,4 +303,6 @@ COMMAND: Final[Command] = Command(
     needs_log=True,
     needs_nothing=_needs_nothing,
     may_follow=_may_follow,
+    queues=first_word,
+    categories=("producer",),
 )

@@ -88,6 +88,11 @@ class Config:
     http_actions: bool
     metrics_queues: int
     requirepass_former: bytes
+    requirepass_file: str
+    user: tuple[tuple[bytes, ...], ...]
+    aclfile: str
+    acllog_max_len: int
+    protected_mode: bool
     rename_command: tuple[tuple[bytes, bytes], ...]
 
     def __init__(self, more: tuple[Option[Any], ...] = ()) -> None:

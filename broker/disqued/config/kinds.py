@@ -475,3 +475,28 @@ class Renames(Kind[tuple[tuple[bytes, bytes], ...]]):
     ) -> tuple[tuple[bytes, bytes], ...]:
         """All pairs, in the order of the lines."""
         return before + value
+
+
+@dataclass(frozen=True)
+class UserLines(Kind[tuple[tuple[bytes, ...], ...]]):
+    """Users, each a name and its rules, collected from all lines."""
+
+    def read(self, words: Sequence[bytes]) -> tuple[tuple[bytes, ...], ...]:
+        """The user of one line."""
+        if not words:
+            raise BadValueError(BAD_DIRECTIVE)
+        return (tuple(words),)
+
+    def parse(self, word: bytes) -> tuple[tuple[bytes, ...], ...]:
+        """The user in one word, separated by blanks."""
+        return self.read(word.split())
+
+    def show(self, value: tuple[tuple[bytes, ...], ...]) -> bytes:
+        """The users, one per line."""
+        return b"\n".join(b" ".join(words) for words in value)
+
+    def merge(
+        self, before: tuple[tuple[bytes, ...], ...], value: tuple[tuple[bytes, ...], ...]
+    ) -> tuple[tuple[bytes, ...], ...]:
+        """All users, in the order of the lines."""
+        return before + value

@@ -31,6 +31,7 @@ from disqued.config.kinds import (
     Seconds,
     Size,
     Text,
+    UserLines,
     YesNo,
 )
 
@@ -595,6 +596,47 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         "Former password, which AUTH also accepts while clients change to `requirepass`; empty for none.",
         settable=True,
         secret=True,
+        added=True,
+    ),
+    Option(
+        "requirepass-file",
+        Text(optional=True),
+        "",
+        "clients",
+        "File with the password instead of `requirepass`; a second line is the former password. SIGHUP and CONFIG SET "
+        "read it again. Empty for none. See [access control](operations/access.md).",
+        settable=True,
+        added=True,
+    ),
+    Option(
+        "user",
+        UserLines(),
+        (),
+        "clients",
+        "`NAME RULE ...`: a user and its rules; one line for each user. See [access control](operations/access.md).",
+        shown=False,
+        rewritten=False,
+        secret=True,
+        added=True,
+    ),
+    Option(
+        "aclfile",
+        Text(optional=True),
+        "",
+        "clients",
+        "File with `user` lines, which ACL LOAD reads and ACL SAVE writes; empty for none.",
+        added=True,
+    ),
+    Option(
+        "acllog-max-len", _COUNT, 128, "clients", "Maximum number of entries in ACL LOG.", settable=True, added=True
+    ),
+    Option(
+        "protected-mode",
+        _YES_NO,
+        True,
+        "clients",
+        "Whether a node without a password and without `bind` serves only clients on its own machine.",
+        settable=True,
         added=True,
     ),
     Option(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
-from disqued.core.runtime.authentication import ONLY_USER
 from disqued.resp.replies import Reply
 
 Requests: TypeAlias = Sequence[Sequence[bytes]]
@@ -16,7 +15,7 @@ Ask: TypeAlias = Callable[[Requests, Then], None]
 class Caller(Protocol):
     """A client in the server process."""
 
-    def authenticate(self, password: bytes, user: bytes = ONLY_USER) -> None:
+    def authenticate(self, password: bytes, user: bytes | None = None) -> None:
         """Authenticate, like AUTH. Raises ReplyError."""
 
     def ask(self, requests: Requests, then: Then) -> None:

@@ -20,7 +20,6 @@ from disqued.console.live import Live
 from disqued.console.selection import MAX_SELECTED, SORTS, QueueSelection
 from disqued.console.text import fields_of
 from disqued.core.commands.entry import CommandEntry
-from disqued.core.runtime.authentication import ONLY_USER
 from disqued.errors import ReplyError
 from disqued.httproutes import (
     BAD_REQUEST,
@@ -130,16 +129,16 @@ class Console:
     def _authorize(self, node: Node, exchange: Exchange, most_bytes: int) -> Ask | None:
         """Check access and return a function that runs commands; None if the request was refused."""
         request = exchange.request
-        why = guard.cross_origin_error(request.headers, password=bool(node.state.password))
+        why = guard.cross_origin_error(request.headers, password=not node.state.users.open_to_all)
         if why:
             exchange.answer(FORBIDDEN, why)
             return None
         caller = self._callers(request.client, most_bytes, lambda why: exchange.answer(UNAVAILABLE, why))
         exchange.at_end(caller.close)
-        if node.state.password:
+        if not node.state.users.open_to_all:
             password, user = guard.credentials(request.headers) or (b"", b"")
             try:
-                caller.authenticate(password, user or ONLY_USER)
+                caller.authenticate(password, user or None)
             except ReplyError:
                 exchange.send(Answer(UNAUTHORIZED, _UNAUTHORIZED, guard.ASK_FOR_PASSWORD))
                 return None

@@ -14,7 +14,7 @@ from disqued.core.commands.command import Command
 from disqued.core.jobs.job import ACTIVE, DELIVERED
 from disqued.core.lifecycle.lifecycle import COUNT_DELIVERY, COUNT_NACK, SILENT
 from disqued.core.queues.queue import PAUSED_IN
-from disqued.core.runtime.manyjobs import for_each_job
+from disqued.core.runtime.manyjobs import for_each_job, queues_of_jobs
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.state import NodeState
 from disqued.delivery.counters import REQUEUED_BY_ENQUEUE, REQUEUED_BY_NACK, REQUEUED_ELSEWHERE
@@ -91,4 +91,6 @@ COMMAND: Final[Command] = Command(
     "job-id [job-id ...]",
     "O(jobs)",
     most_words=MAX_ARGUMENTS,
+    queues=queues_of_jobs,
+    categories=("queueadmin",),
 )

@@ -247,6 +247,11 @@ class ManyJobs(LongReply):
         return self.count < self._options.count and len(self._queues) > 0
 
 
+def _queues(_state: NodeState, args: list[bytes]) -> list[bytes]:
+    """The queues behind FROM."""
+    return args[_parse(args).first_queue :]
+
+
 COMMAND: Final[Command] = Command(
     "getjob",
     -2,
@@ -257,4 +262,6 @@ COMMAND: Final[Command] = Command(
     "[NOHANG] [TIMEOUT ms] [COUNT n] [WITHCOUNTERS] [WITHREQUEUE] FROM queue [queue ...]",
     "O(queues + jobs)",
     most_words=4 * MOST_QUEUES,
+    queues=_queues,
+    categories=("consumer",),
 )

@@ -7,7 +7,7 @@ from typing import Final
 from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
 from disqued.core.lifecycle.lifecycle import COUNT_NACK
-from disqued.core.runtime.manyjobs import for_each_job
+from disqued.core.runtime.manyjobs import for_each_job, queues_of_jobs
 from disqued.core.runtime.state import NodeState
 from disqued.delivery.enqueue import requeue
 from disqued.resp.limits import MAX_ARGUMENTS
@@ -35,4 +35,6 @@ COMMAND: Final[Command] = Command(
     "job-id [job-id ...]",
     "O(jobs)",
     most_words=MAX_ARGUMENTS,
+    queues=queues_of_jobs,
+    categories=("consumer",),
 )

@@ -13,6 +13,7 @@ from disqued.bus.frame import Frame
 from disqued.core.clients.session import Session
 from disqued.core.cluster.peer import Peer
 from disqued.core.commands.command import Command
+from disqued.core.commands.scope import first_word
 from disqued.core.lifecycle.records import Words
 from disqued.core.memory.accounting import FULL
 from disqued.core.queues.queue import PAUSE_NAMES, PAUSED_IN, PAUSED_OUT
@@ -114,4 +115,6 @@ COMMAND: Final[Command] = Command(
     "queues",
     "Pauses a queue in input, output or both, or resumes it, and replies with its state.",
     "queue in|out|all|none|state|bcast [in|out|all|none|state|bcast ...]",
+    queues=first_word,
+    categories=("queueadmin",),
 )

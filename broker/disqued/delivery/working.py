@@ -13,6 +13,7 @@ from disqued.core.cluster.peer import Peer
 from disqued.core.commands.command import Command
 from disqued.core.jobs.job import ACKED, Job
 from disqued.core.jobs.jobid import is_made_by, require_job_ids, ttl_range_s
+from disqued.core.runtime.manyjobs import queues_of_jobs
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.outbox import tell_holders
 from disqued.core.runtime.state import NodeState
@@ -83,4 +84,6 @@ COMMAND: Final[Command] = Command(
     "jobs",
     "Postpones the next delivery of a job that is being worked on.",
     "job-id",
+    queues=queues_of_jobs,
+    categories=("consumer",),
 )

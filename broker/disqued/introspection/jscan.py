@@ -17,6 +17,7 @@ from disqued.introspection.description import describe_job
 from disqued.introspection.scan import Scan
 
 if TYPE_CHECKING:
+    from disqued.core.access.rules import Rules
     from disqued.core.clients.session import Session
     from disqued.core.jobs.job import Job
     from disqued.core.runtime.state import NodeState
@@ -35,6 +36,8 @@ class JobScan(Scan):
         self.queue: bytes | None = None
         self.states: set[int] = set()
         self.describe = False
+        self.rules: Rules | None = None
+        """The rules of the user, who sees only jobs of the queues that they allow."""
 
     def take(self, option: bytes, value: bytes) -> bool:
         """Set an option; several states can be given."""
@@ -54,7 +57,7 @@ class JobScan(Scan):
 
     def matches(self, job: Job) -> bool:
         """Whether a job passes the filters. Acknowledgements of unknown jobs never do."""
-        if job.is_dummy:
+        if job.is_dummy or (self.rules is not None and not self.rules.allows_queue(job.queue)):
             return False
         return (self.queue is None or job.queue == self.queue) and (not self.states or job.state in self.states)
 
@@ -116,6 +119,7 @@ def jscan(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Reply with the next cursor and the jobs found: their IDs, or with REPLY ALL their descriptions."""
     scan = JobScan()
     scan.read(args[1:])
+    scan.rules = None if session.user is None else session.user.rules
     run_long(state, session, JobScanReply(state, scan))
 
 
@@ -128,4 +132,5 @@ COMMAND: Final[Command] = Command(
     "Iterates over the jobs that pass the filters.",
     "[cursor] [COUNT n] [BUSYLOOP] [QUEUE queue] [STATE state] ... [REPLY all|id]",
     "O(jobs looked at)",
+    categories=("inspect",),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disqued.core.commands.command import Command
+from disqued.core.commands.scope import first_word
 
 if TYPE_CHECKING:
     from disqued.core.clients.session import Session
@@ -25,4 +26,6 @@ COMMAND: Final[Command] = Command(
     "queues",
     "Counts the jobs that wait in a queue.",
     "queue",
+    queues=first_word,
+    categories=("inspect",),
 )

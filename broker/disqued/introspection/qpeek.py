@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from disqued.core.commands.command import Command
 from disqued.core.commands.longreply import LongReply
+from disqued.core.commands.scope import first_word
 from disqued.core.runtime.slices import run_long
 from disqued.resp.integers import require_integer
 from disqued.resp.writer import CRLF, bulk_header
@@ -63,4 +64,6 @@ COMMAND: Final[Command] = Command(
     "Shows waiting jobs without delivering them: the oldest, or with a negative count the newest.",
     "queue count",
     "O(jobs returned)",
+    queues=first_word,
+    categories=("inspect",),
 )

@@ -12,6 +12,7 @@ from disqued.resp.integers import require_integer
 from disqued.resp.writer import bulk
 
 if TYPE_CHECKING:
+    from disqued.core.access.rules import Rules
     from disqued.core.clients.session import Session
     from disqued.core.queues.queue import Queue
     from disqued.core.runtime.state import NodeState
@@ -24,6 +25,8 @@ class QueueScan(Scan):
 
     def __init__(self) -> None:
         super().__init__()
+        self.rules: Rules | None = None
+        """The rules of the user, who sees only the queues that they allow."""
         self.limits = {b"MINLEN": _NO_FILTER, b"MAXLEN": _NO_FILTER, b"IMPORTRATE": _NO_FILTER}
 
     def take(self, option: bytes, value: bytes) -> bool:
@@ -38,7 +41,8 @@ class QueueScan(Scan):
         watcher = queue.watcher
         import_rate = watcher.import_rate(now_ms) if watcher is not None else 0
         return (
-            (self.limits[b"MINLEN"] == _NO_FILTER or queue.length >= self.limits[b"MINLEN"])
+            (self.rules is None or self.rules.allows_queue(queue.name))
+            and (self.limits[b"MINLEN"] == _NO_FILTER or queue.length >= self.limits[b"MINLEN"])
             and (self.limits[b"MAXLEN"] == _NO_FILTER or queue.length <= self.limits[b"MAXLEN"])
             and (self.limits[b"IMPORTRATE"] == _NO_FILTER or self.limits[b"IMPORTRATE"] <= import_rate)
         )
@@ -73,6 +77,7 @@ def qscan(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Reply with the next cursor and the names found."""
     scan = QueueScan()
     scan.read(args[1:])
+    scan.rules = None if session.user is None else session.user.rules
     run_long(state, session, QueueScanReply(scan))
 
 
@@ -85,4 +90,5 @@ COMMAND: Final[Command] = Command(
     "Iterates over the names of the queues that pass the filters.",
     "[cursor] [COUNT n] [BUSYLOOP] [MINLEN n] [MAXLEN n] [IMPORTRATE n]",
     "O(queues looked at)",
+    categories=("inspect",),
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disqued.core.commands.command import Command
+from disqued.core.commands.scope import first_word
 from disqued.core.queues.queue import PAUSE_NAMES
 
 if TYPE_CHECKING:
@@ -58,4 +59,6 @@ COMMAND: Final[Command] = Command(
     "queues",
     "Shows the statistics of a queue.",
     "queue",
+    queues=first_word,
+    categories=("inspect",),
 )

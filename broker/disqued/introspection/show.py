@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from disqued.core.commands.command import Command
 from disqued.core.jobs.jobid import require_job_ids
+from disqued.core.runtime.manyjobs import queues_of_jobs
 from disqued.introspection.description import describe_job
 
 if TYPE_CHECKING:
@@ -31,4 +32,6 @@ COMMAND: Final[Command] = Command(
     "jobs",
     "Describes a job: its state, its times and counters, its body.",
     "job-id",
+    queues=queues_of_jobs,
+    categories=("inspect",),
 )

@@ -178,9 +178,9 @@ def _release_waiting_clients(state: NodeState) -> None:
 
 _SUBCOMMANDS: Final = {
     b"MEET": Subcommand(_meet, 4, 5),
-    b"NODES": Subcommand(_nodes),
-    b"MYID": Subcommand(_myid),
-    b"INFO": Subcommand(_info),
+    b"NODES": Subcommand(_nodes, categories=("inspect", "clusteradmin")),
+    b"MYID": Subcommand(_myid, categories=("inspect", "clusteradmin")),
+    b"INFO": Subcommand(_info, categories=("inspect", "clusteradmin")),
     b"SAVECONFIG": Subcommand(_saveconfig),
     b"FORGET": Subcommand(_forget, 3, 3),
     b"RESET": Subcommand(_reset, 2, 3),
@@ -197,4 +197,6 @@ COMMAND: Final[Command] = Command(
     "MEET ip port [bus-port] | NODES | MYID | INFO | SAVECONFIG | FORGET node-id | RESET [SOFT|HARD] | "
     "LEAVING [yes|no|status]",
     "O(nodes)",
+    categories=("clusteradmin", "admin", "dangerous"),
+    subcommands=_SUBCOMMANDS,
 )

@@ -15,7 +15,7 @@ from disqued.bus import kinds
 from disqued.core.clients.label import require_client_name
 from disqued.core.clients.session import RESP2, RESP3
 from disqued.core.commands.command import Command
-from disqued.core.runtime.authentication import authenticate
+from disqued.core.runtime.authentication import LoginRefused, authenticate, refuse_login
 from disqued.errors import AuthenticationRequired, ReplyError, shown
 from disqued.resp.integers import parse_integer
 
@@ -39,7 +39,7 @@ def hello(state: NodeState, session: Session, args: list[bytes]) -> None:
     if len(args) > 1:
         _handshake(state, session, args)
         return
-    if state.password and not session.authenticated:
+    if session.user is None:
         raise AuthenticationRequired
     view = state.view
     session.reply_array(3 + len(view.peers))
@@ -117,8 +117,12 @@ def _handshake(state: NodeState, session: Session, args: list[bytes]) -> None:
     wanted = _Handshake(args[1:])
     if wanted.credentials is not None:
         user, password = wanted.credentials
-        authenticate(state, session, password, user)
-    elif state.password and not session.authenticated:
+        try:
+            authenticate(state, session, password, user)
+        except LoginRefused as refused:
+            refuse_login(state, session, refused)
+            return
+    elif session.user is None:
         raise ReplyError("NOAUTH Authentication required: send AUTH first or HELLO <version> AUTH default <password>")
     if wanted.name is not None:
         session.name = wanted.name
@@ -149,4 +153,5 @@ COMMAND: Final[Command] = Command(
     secret_words=_secret_words,
     before_auth=True,
     allowed_paused=True,
+    categories=("connection",),
 )

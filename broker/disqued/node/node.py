@@ -13,6 +13,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disqued.config import Config, rename_commands
+from disqued.core.access.users import Users
 from disqued.core.clients.blocked import WaitForJob
 from disqued.core.clients.session import Session
 from disqued.core.cluster.peer import Link
@@ -23,7 +24,7 @@ from disqued.core.host.host import Host
 from disqued.core.jobs.job import Job
 from disqued.core.memory.accounting import BIG_BYTES, CLIENT_BYTES
 from disqued.core.output.ready import Driver, Ready
-from disqued.core.runtime.authentication import must_authenticate
+from disqued.core.runtime.authentication import is_served, leave, welcome
 from disqued.core.runtime.clientlimits import ClientLimits
 from disqued.core.runtime.counters import CONNECTIONS, JOBS_EXPIRED, RECORDS_EXPIRED, REJECTED_CONNECTIONS
 from disqued.core.runtime.failures import report_bug
@@ -36,7 +37,7 @@ from disqued.core.runtime.state import NodeState
 from disqued.core.runtime.waiting import abandon
 from disqued.core.timers.alarm import Alarm
 from disqued.core.timers.timed import DUE, Timed
-from disqued.errors import ReplyError
+from disqued.errors import Protected, ReplyError
 from disqued.node.frames import Frames
 from disqued.node.requests import Requests
 from disqued.node.rooms import ROOMS, Rooms
@@ -56,7 +57,8 @@ class Node:
         now_ms: i64,
         rooms: Rooms = ROOMS,
     ) -> None:
-        state = NodeState(config, host, node_id, now_ms, rooms.message_table, rooms.features)
+        users = Users(rooms.catalogue)
+        state = NodeState(config, host, node_id, now_ms, rooms.message_table, rooms.features, users)
         self.state = state
         self.rooms = rooms
         self.ready: Ready = state.ready
@@ -134,23 +136,30 @@ class Node:
     # --- clients ------------------------------------------------------------------------------------------------------
 
     def connected(self, session: Session) -> bool:
-        """A client opened a connection; False if there are too many and the session only gets an error."""
+        """A client opened a connection; False if the session only gets an error."""
         state = self.state
         if len(state.sessions) >= state.config.maxclients:
-            state.counters.add(REJECTED_CONNECTIONS)
-            session.out.append(b"-ERR max number of clients reached\r\n")
-            session.closing = True
-            state.ready.flush(session)
-            return False
+            return self._reject(session, b"-ERR max number of clients reached\r\n")
+        if not is_served(state, session):
+            return self._reject(session, Protected().encode())
         state.counters.add(CONNECTIONS)
         state.sessions_made += 1
         session.number = state.sessions_made
-        if must_authenticate(state, session):
-            session.parser.restrict(True)
-            self._limits.admit_unauthenticated(session)
+        welcome(state, session)
+        if session.user is None:
+            self._limits.bound_unauthenticated(session)
         state.sessions[session.number] = session
         state.lifecycle.memory.used_bytes += CLIENT_BYTES
         return True
+
+    def _reject(self, session: Session, reply: bytes) -> bool:
+        """Close a new connection with an error; False."""
+        state = self.state
+        state.counters.add(REJECTED_CONNECTIONS)
+        session.out.append(reply)
+        session.closing = True
+        state.ready.flush(session)
+        return False
 
     def disconnected(self, session: Session, now_ms: i64) -> None:
         """A client's connection is closed."""
@@ -165,6 +174,7 @@ class Node:
         memory.input_bytes -= session.input_bytes
         session.input_bytes = 0
         state.ready.slow.pop(session.number, None)
+        leave(session)
         abandon(state, session)
         if session.monitor:
             state.monitoring.sessions.remove(session)

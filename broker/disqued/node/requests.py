@@ -15,7 +15,7 @@ from disqued.core.clients.session import REPLY_OFF, REPLY_ON, REPLY_SKIP, Sessio
 from disqued.core.commands.entry import CommandEntry
 from disqued.core.commands.longcommand import LongCommand
 from disqued.core.memory.accounting import BIG_BYTES, COPIES_UNDER_WAY, EVICTION
-from disqued.core.runtime.authentication import must_authenticate
+from disqued.core.runtime.authorization import authorize
 from disqued.core.runtime.clientlimits import ClientLimits
 from disqued.core.runtime.counters import REQUESTS_REFUSED_UNREAD
 from disqued.core.runtime.failures import report_bug
@@ -24,7 +24,6 @@ from disqued.core.runtime.state import NodeState
 from disqued.core.runtime.waiting import close_behind, reply_behind
 from disqued.errors import (
     TOO_BIG,
-    AuthenticationRequired,
     Loading,
     NodeEnding,
     OutOfMemory,
@@ -236,8 +235,8 @@ class Requests:
     def _check(self, entry: CommandEntry, session: Session, args: list[bytes]) -> None:
         """Refuse a command that must not run now."""
         state = self._state
-        if state.password and not entry.before_auth and must_authenticate(state, session):
-            raise AuthenticationRequired
+        if not session.unrestricted:
+            authorize(state, entry, session, args)
         if state.lifecycle.memory.level() >= EVICTION and not make_room(state) and entry.wants_memory(state, args):
             raise OutOfMemory
         if state.write_refusal and entry.needs_log:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from disqued.access import SUBSYSTEM as ACCESS
 from disqued.acks import SUBSYSTEM as ACKS
 from disqued.admin import SUBSYSTEM as ADMIN
 from disqued.admission import SUBSYSTEM as ADMISSION
 from disqued.bus.messagetable import MessageTable
 from disqued.config import Option
+from disqued.core.access.catalogue import Catalogue
 from disqued.core.commands.command import Command
 from disqued.core.lifecycle.records import RecordTable
 from disqued.core.runtime.message import Message, features_of, table_of
@@ -29,6 +31,7 @@ class Rooms:
     def __init__(self, *subsystems: Subsystem) -> None:
         self.subsystems: tuple[Subsystem, ...] = subsystems
         self.commands: tuple[Command, ...] = tuple(row for room in subsystems for row in room.commands)
+        self.catalogue = Catalogue({key: row.categories_of(key) for row in self.commands for key in row.keys})
         self.messages: tuple[Message, ...] = tuple(row for room in subsystems for row in room.messages)
         self.message_table: MessageTable = table_of(self.messages)
         self.features: int = features_of(self.messages)
@@ -46,6 +49,7 @@ class Rooms:
 
 ROOMS: Final = Rooms(
     ADMIN,
+    ACCESS,
     MEMBERSHIP,
     ADMISSION,
     REPLICATION,

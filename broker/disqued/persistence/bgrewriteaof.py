@@ -30,4 +30,5 @@ COMMAND: Final[Command] = Command(
     "server",
     "Rewrites the append-only file in the background.",
     complexity="O(jobs)",
+    categories=("admin",),
 )

@@ -25,4 +25,5 @@ COMMAND: Final[Command] = Command(
     "jobs",
     "Refused: this is a record of the append only file.",
     "serialized-job",
+    categories=("dangerous",),
 )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from disqued.console.calling import Requests, Then
-from disqued.core.runtime.authentication import ONLY_USER, authenticate
+from disqued.core.runtime.authentication import authenticate
 from disqued.resp.replies import Failure, Reply, read_replies
 from disqued.resp.writer import request
 from disqued.server.connection import Connection
@@ -92,7 +92,7 @@ class Caller:
         self._connection.connection_made(self._pipe)
         self._admitted = not self._connection.closing
 
-    def authenticate(self, password: bytes, user: bytes = ONLY_USER) -> None:
+    def authenticate(self, password: bytes, user: bytes | None = None) -> None:
         """Authenticate as AUTH does.
 
         Raises:

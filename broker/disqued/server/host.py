@@ -135,6 +135,14 @@ class ProcessHost:
         assert self._config_path is not None
         replace_file(self._config_path, text)
 
+    def read_file(self, path: str) -> str:
+        """The text of a file."""
+        return read_text(Path(path))
+
+    def write_file(self, path: str, text: str) -> None:
+        """Replace a file; a crash leaves the old one or the new one."""
+        replace_file(Path(path), text)
+
     def save_nodes(self, text: str, sync: bool) -> None:
         """Replace the contents of the cluster configuration file."""
         self._nodes.save(text, sync=sync)

@@ -23,6 +23,7 @@ from disqued.build import FLAVOUR
 from disqued.config import Config
 from disqued.config.kinds import IfFree
 from disqued.console.routes import Console
+from disqued.errors import ReplyError
 from disqued.federation.importing import withdraw
 from disqued.membership.nodesconf import encode, restore
 from disqued.membership.secrets import SecretFileError
@@ -134,6 +135,8 @@ class Run:
             node = Node(self._config, self._host, node_id, self._clock.now_ms(), self._rooms)
         except SecretFileError as error:
             raise Fatal(f"The server cannot start: {error}") from error
+        except ReplyError as error:
+            raise Fatal(f"The server cannot start: {error.text.removeprefix('ERR ')}") from error
         if saved is not None:
             restore(node.state, saved)
             logs.write("notice", f"Node configuration loaded, I'm {node_id.decode()}")

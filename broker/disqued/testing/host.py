@@ -23,6 +23,8 @@ class FakeHost:
         self.config_text: str | None = None
         self.secret_files: dict[str, bytes] = {}
         """The contents of files with secrets, by path."""
+        self.files: dict[str, str] = {}
+        """Files other than those of the node, by path."""
         self.nodes_text = ""
         self.nodes_synced = False
         self.directory = "/var/lib/disque"
@@ -124,6 +126,16 @@ class FakeHost:
     def write_config(self, text: str) -> None:
         """Keep the text."""
         self.config_text = text
+
+    def read_file(self, path: str) -> str:
+        """The text that was set or written last."""
+        if path not in self.files:
+            raise FileNotFoundError(2, "No such file or directory")
+        return self.files[path]
+
+    def write_file(self, path: str, text: str) -> None:
+        """Keep the text."""
+        self.files[path] = text
 
     def save_nodes(self, text: str, sync: bool) -> None:
         """Keep the text, and whether a sync was requested."""

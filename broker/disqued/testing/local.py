@@ -255,12 +255,13 @@ class LocalNode(Driver):
             client.closed = True
             client.notify()
 
-    def client(self) -> LocalClient:
-        """A new connection."""
-        session = Session(b"127.0.0.1:%d" % (40000 + len(self._clients)), self.now_ms)
-        self.node.connected(session)
+    def client(self, address: bytes = b"", *, unix_socket: bool = False) -> LocalClient:
+        """A new connection, from this machine unless there is an address."""
+        session = Session(address or b"127.0.0.1:%d" % (40000 + len(self._clients)), self.now_ms)
+        session.unix_socket = unix_socket
         client = LocalClient(self, session)
         self._clients[id(session)] = client
+        self.node.connected(session)
         self.flush()
         return client
 

@@ -27,6 +27,7 @@ def _settings(spec: Spec) -> str:
         "http-port": names.HTTP_PORT,
         "cluster-name": names.cluster_name(spec.name, spec.namespace),
         "cluster-seeds": f"{names.members_service(spec.name)}.{spec.namespace}.svc",
+        "protected-mode": "no",  # spec.auth and spec.networkPolicy protect brokers
         "shutdown-on-sigterm": "rewrite-aof",
         "aof-restart-marker": "yes",
     }

@@ -11,6 +11,7 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
+from disqued.core.access.user import User
 from disqued.core.timers.alarm import Alarm
 from disqued.resp import writer
 from disqued.resp.request import RequestParser
@@ -42,7 +43,12 @@ class Session:
         """Input that waits to be parsed, as counted by `memory.accounting`."""
         self.out: list[bytes] = []
         self.protocol: i64 = RESP2
-        self.authenticated: bool = False
+        self.user: User | None = None
+        """Who it is (`runtime.authentication`); None until it has logged in, if that is necessary."""
+        self.login = b""
+        """The digest of the password with which it logged in; empty if it needed none."""
+        self.unrestricted: bool = False
+        """Whether its requests need no check (`runtime.authorization`)."""
         self.name = b""
         self.library = b""
         self.library_version = b""

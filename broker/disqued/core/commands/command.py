@@ -7,16 +7,14 @@ command is in its `CommandEntry` (`commands.entry`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from disqued.config import Config
 from disqued.config.options import REDACTED
 from disqued.core.clients.session import Session
-
-Handler: TypeAlias = Callable[[Any, Session, list[bytes]], None]
-"""Gets the `NodeState` (which this package does not know), the session, and the words of the request."""
+from disqued.core.commands.subcommand import Handler, Subcommand
 
 
 @dataclass(frozen=True)
@@ -40,12 +38,30 @@ class Command:
     """Whether a request may start while requests of the same client wait for their replies (`clients.pipeline`)."""
     secret_words: Callable[[Config, list[bytes]], Iterable[int]] | None = None
     """Returns the indexes of the words that are secret; MONITOR and the logs show REDACTED instead of them."""
+    queues: Callable[[Any, list[bytes]], Iterable[bytes]] | None = None
+    """Returns the queues that a request touches, all of which the rules of the user must allow."""
+    categories: tuple[str, ...] = ()
+    """The categories of `access.catalogue` that it belongs to, besides `all`."""
+    subcommands: Mapping[bytes, Subcommand] | None = None
+    """Its table of subcommands, whose rows may have other categories."""
     before_auth: bool = False
     """Allowed before AUTH. (Not in `flags`, because COMMAND shows the flags of the original.)"""
     most_words: int = 64
     """The most words of a request whose number is not fixed. Commands whose work is not in slices have a low bound."""
     allowed_paused: bool = False
     """Runs during CLIENT PAUSE: what a client needs in order to end the pause."""
+
+    @property
+    def keys(self) -> tuple[bytes, ...]:
+        """How rules of users name it: `pause`; with subcommands `config` and each `config|get`."""
+        name = self.name.encode()
+        return (name, *[name + b"|" + word.lower() for word in self.subcommands or ()])
+
+    def categories_of(self, key: bytes) -> tuple[str, ...]:
+        """The categories of one of `keys`."""
+        _, _, word = key.partition(b"|")
+        row = (self.subcommands or {}).get(word.upper())
+        return self.categories if row is None or row.categories is None else row.categories
 
     def redacted(self, config: Config, args: list[bytes]) -> list[bytes]:
         """The words of a request, without its secrets."""

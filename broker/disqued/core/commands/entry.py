@@ -35,6 +35,10 @@ class CommandEntry:
         self.fast: bool = "fast" in command.flags
         self.before_auth: bool = command.before_auth
         self.allowed_paused: bool = command.allowed_paused
+        self._key = command.name.encode()
+        self._keys: dict[bytes, bytes] | None = (
+            None if command.subcommands is None else dict(zip(command.subcommands, command.keys[1:], strict=True))
+        )
         self.calls: i64 = 0
         self.done: i64 = 0
         """Calls that ended without an error."""
@@ -56,6 +60,14 @@ class CommandEntry:
         if arity > 0:
             return words == arity
         return -arity <= words <= self.most_words
+
+    def key(self, args: list[bytes]) -> bytes:
+        """How rules of users name what a request runs; for an unknown subcommand a name that no rule has."""
+        keys = self._keys
+        if keys is None or len(args) < 2:
+            return self._key
+        key = keys.get(args[1].upper())
+        return self._key + b"|" + args[1].lower() if key is None else key
 
     def may_follow(self, state: Any, session: Session, args: list[bytes]) -> bool:
         """Whether a request may start while requests of the same client wait for their replies."""

@@ -5,12 +5,13 @@ Each of these commands has a table from upper-case words to rows. The error for 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from disqued.core.clients.session import Session
 
-    from disqued.core.commands.command import Handler
+Handler: TypeAlias = Callable[[Any, Session, list[bytes]], None]
+"""Gets the `NodeState` (which this package does not know), the session, and the words of the request."""
 
 ANY: Final = 1 << 20
 """No maximum: more words than a request may have."""
@@ -22,6 +23,8 @@ class Subcommand(NamedTuple):
     handler: Handler
     least: int = 2
     most: int = 2
+    categories: tuple[str, ...] | None = None
+    """The categories of the subcommand; None for those of its command."""
 
 
 def choose(table: Mapping[bytes, Subcommand], args: list[bytes]) -> Handler | None:

@@ -89,6 +89,12 @@ class Host(Protocol):
     def write_config(self, text: str) -> None:
         """Replace the configuration file as a whole."""
 
+    def read_file(self, path: str) -> str:
+        """The text of a file."""
+
+    def write_file(self, path: str, text: str) -> None:
+        """Replace an existing file as a whole."""
+
     def save_nodes(self, text: str, sync: bool) -> None:
         """Replace the cluster configuration file."""
 

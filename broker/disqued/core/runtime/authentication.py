@@ -1,39 +1,177 @@
-"""The password check of AUTH and HELLO.
+"""Which user a session is: the logins of AUTH and HELLO, and what changed rules mean for the sessions that run.
 
-There is one password (`requirepass`) and one user, `default`, for clients that require a user name. While clients
-change to a new password, the previous one is accepted too (`requirepass-former`).
+A session whose user is None must log in first. `requirepass` and `requirepass-former` are the passwords of the user
+`default`, which every connection has that logs in as nobody else; without passwords it needs no login.
 """
 
 from __future__ import annotations
 
-from hmac import compare_digest
 from typing import Final
 
-from disqued.core.clients.session import Session
+from disqued.core.access import accesslog
+from disqued.core.access.failures import host_of
+from disqued.core.access.rules import digest
+from disqued.core.access.user import User
+from disqued.core.access.users import DEFAULT
+from disqued.core.clients.blocked import WaitForJob
+from disqued.core.clients.session import Blocked, Session
+from disqued.core.runtime.counters import LOGINS_FAILED
 from disqued.core.runtime.state import NodeState
+from disqued.core.runtime.waiting import release, suspend
 from disqued.errors import ReplyError
+from disqued.resp.words import quote_word
 
-ONLY_USER: Final = b"default"
-
-
-def must_authenticate(state: NodeState, session: Session) -> bool:
-    """Whether a client has not authenticated although it must. This is the only place that decides it."""
-    return len(state.password) > 0 and not session.authenticated
+_LOGGED_NAME_BYTES: Final = 64
+_LOOPBACK: Final = (b"127.", b"[::1]:", b"[::ffff:127.")
 
 
-def authenticate(state: NodeState, session: Session, password: bytes, user: bytes = ONLY_USER) -> None:
-    """Authenticate the session. A wrong password also ends an earlier authentication. Raises ReplyError."""
-    if not state.password:
-        raise ReplyError("ERR Client sent AUTH, but no password is set")
-    # All comparisons take the same time, whether or not they match, so that timing reveals nothing.
-    former = state.config.requirepass_former or state.password
-    right = compare_digest(password, state.password) | compare_digest(password, former)
-    session.authenticated = right & compare_digest(user, ONLY_USER)
-    session.parser.restrict(not session.authenticated)
-    if session.authenticated:
+class LoginRefused(ReplyError):
+    """User or password is wrong. The client gets the reply after `delay_ms`."""
+
+    def __init__(self, text: str, delay_ms: int) -> None:
+        super().__init__(text)
+        self.delay_ms = delay_ms
+
+
+class DelayedRefusal(Blocked):
+    """A client that waits for the refusal of its login."""
+
+    def __init__(self, session: Session, reply: bytes) -> None:
+        super().__init__(session)
+        self.reply = reply
+
+    def ring(self, state: NodeState) -> None:
+        """Refuse the login now."""
+        release(state, self, self.reply)
+
+
+def welcome(state: NodeState, session: Session) -> None:
+    """A session has logged in as nobody: it is the default user if that needs no password."""
+    users = state.users
+    _become(state, session, users.default if users.open_to_all else None, b"")
+
+
+def is_served(state: NodeState, session: Session) -> bool:
+    """Whether a connection is accepted in protected mode: a node that anybody can use serves its own machine only."""
+    config = state.config
+    if not config.protected_mode or config.bind or not state.users.open_to_all or session.unix_socket:
+        return True
+    return session.address.startswith(_LOOPBACK)
+
+
+def leave(session: Session) -> None:
+    """The session ends."""
+    user = session.user
+    if user is not None:
+        user.connections -= 1
+    session.user = None
+    session.login = b""
+    session.unrestricted = False
+
+
+def _become(state: NodeState, session: Session, user: User | None, login: bytes) -> None:
+    """Make a session that of a user, logged in with the password of this digest; None if it must log in."""
+    leave(session)
+    session.login = login
+    session.parser.restrict(user is None)
+    if user is not None:
+        user.connections += 1
+        session.user = user
+        session.unrestricted = user.unrestricted
         state.unauthenticated.pop(session.number, None)
     elif session.number not in state.unauthenticated:
         session.unauthenticated_ms = state.now_ms
         state.unauthenticated[session.number] = session
-    if not session.authenticated:
-        raise ReplyError("ERR invalid password")
+
+
+def authenticate(state: NodeState, session: Session, password: bytes, name: bytes | None = None) -> None:
+    """Log a session in. A wrong password also ends an earlier login.
+
+    Without a name the user is `default`, and the errors are those of the original. Raises ReplyError; LoginRefused for
+    a wrong user or password.
+    """
+    users = state.users
+    if name in {None, DEFAULT} and users.open_to_all:
+        raise ReplyError("ERR Client sent AUTH, but no password is set")
+    hashed = digest(password)
+    user = users.by_name.get(name or DEFAULT)
+    if user is None or not user.rules.accepts(hashed):
+        welcome(state, session)
+        delay_ms = _note_failure(state, session, name or DEFAULT)
+        if name is None:
+            raise LoginRefused("ERR invalid password", delay_ms)
+        raise LoginRefused("WRONGPASS invalid username-password pair or user is disabled.", delay_ms)
+    most = user.rules.most_connections
+    if 0 < most <= user.connections and session.user is not user:
+        raise ReplyError(
+            f"ERR User {user.name.decode()} has {user.connections} connections to this node, and its rules allow no "
+            f"more (%c={most}): close some, or change the rules"
+        )
+    _become(state, session, user, b"" if user.rules.any_password else hashed)
+
+
+def _note_failure(state: NodeState, session: Session, name: bytes) -> int:
+    """Count and log a failed login; returns by how much the answer is delayed."""
+    users = state.users
+    state.counters.add(LOGINS_FAILED)
+    users.log.add(accesslog.AUTH, b"AUTH", name, session.address, state.now_ms, state.config.acllog_max_len)
+    count = users.failures.to_log(state.now_ms)
+    if count > 0:
+        user = quote_word(name[:_LOGGED_NAME_BYTES]).decode()
+        address = quote_word(session.address).decode()
+        state.host.log("warning", f"Login failed: user={user} address={address} failures={count}")
+    return int(users.failures.note(host_of(session.address), state.now_ms))
+
+
+def refuse_login(state: NodeState, session: Session, refused: LoginRefused) -> None:
+    """Reply to a failed login, at once or later; the node serves its other clients meanwhile. Raises LoginRefused."""
+    if refused.delay_ms == 0:
+        raise refused
+    state.errors.add(refused.code)
+    waiting = DelayedRefusal(session, refused.encode())
+    suspend(state, waiting)
+    state.lifecycle.timers.arm(waiting, state.now_ms + refused.delay_ms)
+
+
+def apply_changes(state: NodeState) -> None:
+    """Users or their rules have changed: sessions follow, and those end that could not log in as they did."""
+    for session in list(state.sessions.values()):
+        user = session.user
+        if user is None or (user is state.users.default and not session.login):
+            welcome(state, session)
+        elif user.removed or not _still_admits(user, session.login):
+            _end(state, session)
+            continue
+        user = session.user
+        session.unrestricted = user is not None and user.unrestricted
+        if not session.unrestricted and _does_what_it_may_not(session, user):
+            _end(state, session)
+
+
+def _still_admits(user: User, login: bytes) -> bool:
+    """Whether a session could log in again as it did."""
+    rules = user.rules
+    return rules.enabled and (rules.any_password or login in rules.passwords)
+
+
+def _does_what_it_may_not(session: Session, user: User | None) -> bool:
+    """Whether a session waits for jobs of queues, or monitors, and its user may not any more."""
+    rules = None if user is None else user.rules
+    if session.monitor:
+        return rules is None or b"monitor" not in rules.commands
+    blocked = session.blocked
+    if not isinstance(blocked, WaitForJob):
+        return False
+    if rules is None or b"getjob" not in rules.commands:
+        return True
+    return any(not rules.allows_queue(wait.queue.name) for wait in blocked.waits)
+
+
+def _end(state: NodeState, session: Session) -> None:
+    """End a session; the one whose command made the change gets its reply before."""
+    leave(session)
+    if session.blocked is not None or session.monitor:
+        state.ready.hang_up(session)
+    else:
+        session.closing = True
+        state.ready.flush(session)

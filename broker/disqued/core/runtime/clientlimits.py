@@ -102,8 +102,8 @@ class ClientLimits:
         if session.blocked is not None or self.must_read(session) or memory.input_bytes > INCOMPLETE_BYTES:
             self._close(session, f"{session.input_bytes} bytes of requests wait to be run")
 
-    def admit_unauthenticated(self, session: Session) -> None:
-        """Note a new client that must authenticate. If there are too many, the one that took longest is disconnected.
+    def bound_unauthenticated(self, session: Session) -> None:
+        """Bound the clients that must authenticate, of which one is new: too many cost the longest waiting its place.
 
         A new client is not refused: otherwise those who never authenticate would keep all others out.
         """
@@ -111,13 +111,12 @@ class ClientLimits:
         waiting = state.unauthenticated
         origin = origin_of(session.address.decode("utf-8", "replace"))
         session.origin = origin
-        if len(waiting) >= max(state.config.maxclients // UNAUTHENTICATED_SHARE, 1):
+        if len(waiting) > max(state.config.maxclients // UNAUTHENTICATED_SHARE, 1):
             self._close_unauthenticated(next(iter(waiting.values())))
-        elif not is_local(origin) and len(waiting) >= max(state.config.maxclients // ORIGIN_SHARE, 1):
+        elif not is_local(origin) and len(waiting) > max(state.config.maxclients // ORIGIN_SHARE, 1):
             same = [other for other in waiting.values() if other.origin == origin]
-            if len(same) >= max(state.config.maxclients // ORIGIN_SHARE, 1):
+            if len(same) > max(state.config.maxclients // ORIGIN_SHARE, 1):
                 self._close_unauthenticated(same[0])
-        waiting[session.number] = session
 
     def close_unauthenticated(self) -> None:
         """Disconnect clients that have not authenticated in time. When memory is short, all that hold something."""

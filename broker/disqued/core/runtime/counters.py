@@ -10,7 +10,7 @@ CONNECTIONS: Final = Counter(
     "total_connections_received", "Connections accepted.", metric="disque_connections_received_total", shown=False
 )
 REJECTED_CONNECTIONS: Final = Counter(
-    "rejected_connections", "Connections refused because `maxclients` was reached.", shown=False
+    "rejected_connections", "Connections refused because of `maxclients` or `protected-mode`.", shown=False
 )
 COMMANDS: Final = Counter("total_commands_processed", "Requests.", metric="", shown=False)
 INPUT_BYTES: Final = Counter(
@@ -79,6 +79,23 @@ LOST_BYTES: Final = Counter(
     metric="disque_cluster_lost_bytes_total",
     shown=False,
 )
+LOGINS_FAILED: Final = Counter("logins_failed", "Logins with a wrong user or password.")
+_REFUSED: Final = (
+    "Requests refused because of the rules of their user: which commands and queues they allow, or how many "
+    "commands per second."
+)
+REFUSED_COMMANDS: Final = Counter(
+    "requests_refused_command", _REFUSED, metric="disque_requests_refused_total", labels=(("reason", "command"),)
+)
+REFUSED_QUEUES: Final = Counter(
+    "requests_refused_queue", _REFUSED, metric="disque_requests_refused_total", labels=(("reason", "queue"),)
+)
+REFUSED_FOR_RATE: Final = Counter(
+    "requests_refused_rate", _REFUSED, metric="disque_requests_refused_total", labels=(("reason", "rate"),)
+)
+ACCESS_COUNTERS: Final = (LOGINS_FAILED, REFUSED_COMMANDS, REFUSED_QUEUES, REFUSED_FOR_RATE)
+"""Of the access room."""
+
 COUNTERS: Final = (
     CONNECTIONS,
     REJECTED_CONNECTIONS,

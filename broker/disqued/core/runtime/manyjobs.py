@@ -12,11 +12,12 @@ from disqued.core.commands.longcommand import SHOWN_WORDS, LongWork
 from disqued.core.jobs.jobid import is_job_id, require_job_ids
 from disqued.core.runtime.slices import run_long
 from disqued.core.runtime.state import NodeState
-from disqued.errors import BadJobId
+from disqued.errors import BadJobId, ReplyError
 
 Part: TypeAlias = Callable[[NodeState, Session, list[bytes], int, int], int]
 """Processes the IDs from one index of the words of a request to another, and returns what the command counts."""
 
+MOST_RESTRICTED_JOBS: Final = 10_000
 _SHORT_JOBS: Final = 100
 """A request with fewer IDs is processed at once."""
 _STEP_JOBS: Final = 8
@@ -36,6 +37,20 @@ def for_each_job(state: NodeState, session: Session, args: list[bytes], part: Pa
             session.reply_integer(part(state, session, args, 1, len(args)))
             return
     run_long(state, session, ManyJobs(args, part))
+
+
+def queues_of_jobs(state: NodeState, args: list[bytes]) -> list[bytes]:
+    """The queues of the jobs whose IDs follow the name of the command, for users who may not touch all queues.
+
+    A job that this node does not know has none: its ID cannot be guessed, and after a node has failed, clients must be
+    able to acknowledge its jobs anywhere. Raises ReplyError for more jobs than can be looked up at once.
+    """
+    if len(args) > MOST_RESTRICTED_JOBS + 1:
+        raise ReplyError(
+            f"ERR a user who may not access all queues can name at most {MOST_RESTRICTED_JOBS} jobs at once"
+        )
+    jobs = [state.lifecycle.table.get(job_id) for job_id in args[1:]]
+    return [job.queue for job in jobs if job is not None and not job.is_dummy]
 
 
 @mypyc_attr(acyclic=True)

@@ -15,6 +15,7 @@ from disqued.bus.kinds import KINDS
 from disqued.bus.messagetable import MessageTable
 from disqued.bus.writer import FrameWriter
 from disqued.config import Config
+from disqued.core.access.users import Users
 from disqued.core.clients.pause import ClientPause
 from disqued.core.clients.session import Session
 from disqued.core.cluster.holders import Holders
@@ -40,7 +41,7 @@ class NodeState:
     """The state of one node."""
 
     def __init__(
-        self, config: Config, host: Host, node_id: bytes, now_ms: i64, messages: MessageTable, features: i64
+        self, config: Config, host: Host, node_id: bytes, now_ms: i64, table: MessageTable, features: i64, users: Users
     ) -> None:
         self.config = config
         self.host = host
@@ -71,7 +72,7 @@ class NodeState:
 
         # the cluster
         self.view = ClusterView(node_id, config.port)
-        self.message_table = messages
+        self.message_table = table
         self.features: i64 = features
         """The bits of all messages beyond the original's protocol that this node understands."""
         self.secrets: tuple[bytes, ...] = ()
@@ -96,8 +97,7 @@ class NodeState:
         """Commands in table order."""
         self.info_sections: list[tuple[str, Callable[[NodeState], Fields]]] = []
         """The rooms' sections of INFO: the title, and the function that returns the fields."""
-        self.password = b""
-        """`requirepass`; empty for none."""
+        self.users = users
         self.sessions: dict[int, Session] = {}
         """All clients, by number."""
         self.unauthenticated: dict[int, Session] = {}

@@ -1,0 +1,148 @@
+"""The access room of one node: takes users and passwords from directives and files, at start and when these change."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from disqued.core.access.rules import RuleError
+from disqued.core.runtime.authentication import apply_changes
+from disqued.core.runtime.room import Room
+from disqued.core.runtime.state import NodeState
+from disqued.errors import ReplyError
+from disqued.resp.words import split_words
+
+NAME: Final = "access"
+_PASSWORDS: Final = ("requirepass", "requirepass_former")
+_MAX_PASSWORD_BYTES: Final = 512
+
+
+class AccessRoom(Room):
+    """Keeps `NodeState.users` as the configuration says."""
+
+    def __init__(self, state: NodeState) -> None:
+        """Raises ReplyError when users or passwords cannot be read; the node must not start without them."""
+        super().__init__(state)
+        config = state.config
+        if config.user and config.aclfile:
+            raise ReplyError("ERR both `user` lines and aclfile are set: move the lines to the file")
+        if config.requirepass and config.requirepass_file:
+            raise ReplyError("ERR both requirepass and requirepass-file are set: remove one of them")
+        if config.aclfile:
+            load_users(state)
+            return
+        try:
+            state.users.replace(state.users.read([list(words) for words in config.user]))
+        except RuleError as error:
+            raise ReplyError(f"ERR in a `user` line: {error}") from error
+        require_passwords(state)
+
+    def config_changing(self, attribute: str, value: object) -> None:
+        """Refuse a password that would have no effect, and a file that cannot be read."""
+        if attribute in _PASSWORDS and self.state.config.requirepass_file:
+            raise ReplyError("ERR passwords come from requirepass-file: change the file, then send SIGHUP")
+        if attribute == "requirepass_file" and value:
+            read_passwords(self.state, str(value))
+
+    def config_changed(self, attribute: str) -> None:
+        """Apply other passwords."""
+        state = self.state
+        if attribute in _PASSWORDS or attribute == "requirepass_file":
+            if not _passwords(state):
+                state.users.require([])
+            require_passwords(state)
+            apply_changes(state)
+
+    def files_changed(self) -> None:
+        """Read the password file again; one that cannot be used changes nothing."""
+        state = self.state
+        if not state.config.requirepass_file:
+            return
+        try:
+            require_passwords(state)
+        except ReplyError as error:
+            state.host.log("warning", f"The passwords are unchanged: {error.text.removeprefix('ERR ')}")
+            return
+        apply_changes(state)
+        state.host.log("notice", f"Passwords read: file={state.config.requirepass_file}")
+
+
+def require_passwords(state: NodeState) -> None:
+    """Give the default user the passwords of the configuration, if there are any. Raises ReplyError."""
+    passwords = _passwords(state)
+    if passwords:
+        state.users.require(passwords)
+
+
+def _passwords(state: NodeState) -> list[bytes]:
+    """The passwords of the default user; a former password alone is none."""
+    config = state.config
+    if config.requirepass_file:
+        return read_passwords(state, config.requirepass_file)
+    if not config.requirepass:
+        return []
+    return [one for one in (config.requirepass, config.requirepass_former) if one]
+
+
+def read_passwords(state: NodeState, path: str) -> list[bytes]:
+    """The password in a file and, in a second line, the former one. Raises ReplyError."""
+    try:
+        text = state.host.read_file(path)
+    except OSError as error:
+        raise ReplyError(f"ERR cannot read requirepass-file '{path}': {error.strerror}") from error
+    lines = text.encode("utf-8", "surrogateescape").replace(b"\r\n", b"\n").rstrip(b"\n").split(b"\n")
+    if not all(lines) or len(lines) > 2 or max(map(len, lines)) > _MAX_PASSWORD_BYTES:
+        raise ReplyError(
+            f"ERR requirepass-file '{path}' must have one password, or two in two lines, of at most "
+            f"{_MAX_PASSWORD_BYTES} bytes"
+        )
+    return lines
+
+
+def load_users(state: NodeState) -> None:
+    """Replace all users by those of the file, or none if a line is wrong. Raises ReplyError."""
+    path = state.config.aclfile
+    if not path:
+        raise ReplyError("ERR This node has no aclfile: set the directive and restart")
+    try:
+        text = state.host.read_file(path)
+    except OSError as error:
+        raise ReplyError(f"ERR cannot read aclfile '{path}': {error.strerror}") from error
+    lines: list[list[bytes]] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        words = _words(line)
+        if words is None:
+            continue
+        lines.append(words)
+        try:
+            if words[:1] != [b"user"]:
+                raise RuleError("a line begins with `user`")
+            state.users.read([words[1:]])
+        except RuleError as error:
+            raise ReplyError(f"ERR aclfile '{path}', line {number}: {error}. No user was changed.") from error
+    try:
+        found = state.users.read([words[1:] for words in lines])
+    except RuleError as error:
+        raise ReplyError(f"ERR aclfile '{path}': {error}. No user was changed.") from error
+    state.users.replace(found)
+    require_passwords(state)
+    apply_changes(state)
+
+
+def _words(line: str) -> list[bytes] | None:
+    """The words of a line; None for an empty line or a comment, an empty list for unbalanced quotes."""
+    stripped = line.strip()
+    if not stripped or stripped.startswith("#"):
+        return None
+    return split_words(stripped.encode("utf-8", "surrogateescape")) or []
+
+
+def save_users(state: NodeState) -> None:
+    """Write all users to the file. Raises ReplyError."""
+    path = state.config.aclfile
+    if not path:
+        raise ReplyError("ERR This node has no aclfile: set the directive and restart")
+    text = "".join([line.decode("utf-8", "surrogateescape") + "\n" for line in state.users.lines()])
+    try:
+        state.host.write_file(path, text)
+    except OSError as error:
+        raise ReplyError(f"ERR cannot write aclfile '{path}': {error.strerror}") from error

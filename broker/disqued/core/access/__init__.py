@@ -1,0 +1,1 @@
+"""Users: their passwords, what their rules allow, and failed logins."""

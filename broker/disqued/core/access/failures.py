@@ -1,0 +1,67 @@
+"""Failed logins: how many an address had, and how long the next refusal is delayed.
+
+The first failures of an address are answered at once, because they are mistakes. From then on each answer takes twice
+as long as the one before, so that guessing passwords takes long. Right passwords are never delayed.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+FREE_FAILURES: Final = 5
+"""How many failures of an address are answered at once."""
+FIRST_DELAY_MS: Final = 100
+LONGEST_DELAY_MS: Final = 10_000
+FORGOTTEN_MS: Final = 60_000
+"""An address without a failure for this long counts as new."""
+_MOST_ADDRESSES: Final = 4096
+_LOG_INTERVAL_MS: Final = 1000
+
+
+class Failures:
+    """The failures of one address."""
+
+    def __init__(self) -> None:
+        self.count: i64 = 0
+        self.last_ms: i64 = 0
+
+
+class LoginFailures:
+    """The failures of all addresses of one node."""
+
+    def __init__(self) -> None:
+        self._by_host: dict[bytes, Failures] = {}
+        self._next_log_ms: i64 = 0
+        self._not_logged: i64 = 0
+
+    def note(self, host: bytes, now_ms: i64) -> i64:
+        """Count a failure and return after how many milliseconds the client gets its answer."""
+        one = self._by_host.pop(host, None)
+        if one is None or now_ms - one.last_ms > FORGOTTEN_MS:
+            one = Failures()
+        self._by_host[host] = one  # the latest is the last one
+        if len(self._by_host) > _MOST_ADDRESSES:
+            del self._by_host[next(iter(self._by_host))]
+        one.count += 1
+        one.last_ms = now_ms
+        if one.count <= FREE_FAILURES:
+            return 0
+        doubled = min(one.count - FREE_FAILURES - 1, 20)
+        return min(i64(FIRST_DELAY_MS) << doubled, i64(LONGEST_DELAY_MS))
+
+    def to_log(self, now_ms: i64) -> int:
+        """How many failures a log line about this one stands for; 0 for no line, because there was one just now."""
+        self._not_logged += 1
+        if now_ms < self._next_log_ms:
+            return 0
+        self._next_log_ms = now_ms + _LOG_INTERVAL_MS
+        count = int(self._not_logged)
+        self._not_logged = 0
+        return count
+
+
+def host_of(address: bytes) -> bytes:
+    """The address of a client without its port."""
+    return address.rpartition(b":")[0]
