@@ -150,6 +150,16 @@ class AuthenticationRequired(ReplyError):
         super().__init__("NOAUTH Authentication required.")
 
 
+class LoginRefused(ReplyError):
+    """User or password is wrong. The client gets the reply after `delay_ms`; the original's unless it named a user."""
+
+    def __init__(self, delay_ms: int, *, named: bool) -> None:
+        super().__init__(
+            "WRONGPASS invalid username-password pair or user is disabled." if named else "ERR invalid password"
+        )
+        self.delay_ms = delay_ms
+
+
 class Protected(ReplyError):
     """The node has no password and serves only clients on its own machine (`protected-mode`)."""
 

@@ -6,7 +6,6 @@ import pytest
 
 from access.conftest import PASSWORD, LogIn
 from disqued.client import ResponseError
-from disqued.errors import NoPermission, RateLimited
 from disqued.testing.local import LocalClient
 
 UNKNOWN = "D-0123abcd-gFAZ2WBhIXXmJnyQ0BhCAkj5-05a1"
@@ -33,11 +32,6 @@ def test_a_role_includes_what_clients_send_when_they_connect(log_in: LogIn) -> N
     assert mail.call("ACL", "WHOAMI") == b"mail"
     assert mail.raw("CLIENT", "LIST").startswith(b"-NOPERM ")
     assert mail.raw("CLIENT", "NOSUCH").startswith(b"-NOPERM ")
-
-
-def test_errors_say_who_may_not_do_what() -> None:
-    assert NoPermission("User a has no permissions to x").code == "NOPERM"
-    assert RateLimited("a", 5).code == "RATELIMIT"
 
 
 def test_getjob_needs_a_pattern_for_each_queue(log_in: LogIn) -> None:

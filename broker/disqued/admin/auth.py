@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disqued.core.commands.command import Command
-from disqued.core.runtime.authentication import LoginRefused, authenticate, refuse_login
-from disqued.errors import WrongArity
+from disqued.core.runtime.authentication import authenticate, refuse_login
+from disqued.errors import LoginRefused, WrongArity
 
 if TYPE_CHECKING:
     from disqued.core.clients.session import Session

@@ -31,14 +31,17 @@ from disqued.client.errors import (
     Loading,
     Misconfigured,
     NodeLeaving,
+    NoPermission,
     NoSuchJob,
     NotReplicated,
     OutOfMemory,
     QueueFull,
     QueuePaused,
+    RateLimited,
     ResponseError,
     TooLate,
     UnexpectedReply,
+    WrongPassword,
 )
 from disqued.client.tls import tls_context
 from disqued.client.values import (
@@ -75,6 +78,7 @@ __all__ = [
     "Loading",
     "Misconfigured",
     "NewJob",
+    "NoPermission",
     "NoSuchJob",
     "NodeInfo",
     "NodeLeaving",
@@ -84,9 +88,11 @@ __all__ = [
     "QueueFull",
     "QueuePaused",
     "QueueStats",
+    "RateLimited",
     "Reply",
     "ResponseError",
     "TooLate",
     "UnexpectedReply",
+    "WrongPassword",
     "tls_context",
 ]

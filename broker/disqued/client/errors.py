@@ -91,6 +91,18 @@ class AuthenticationRequired(ResponseError):
     """`NOAUTH`: the node requires a password and the client has none."""
 
 
+class WrongPassword(ResponseError):
+    """`WRONGPASS`: the user or the password is wrong, or the user is switched off."""
+
+
+class NoPermission(ResponseError):
+    """`NOPERM`: the rules of the user do not allow the command, or the queue. The command was not executed."""
+
+
+class RateLimited(ResponseError):
+    """`RATELIMIT`: the user has sent more commands in this second than allowed. The command was not executed."""
+
+
 class Misconfigured(ResponseError):
     """`MISCONF`: the node cannot write its AOF and refuses changes."""
 
@@ -110,6 +122,9 @@ BY_PREFIX: dict[str, type[ResponseError]] = {
     "TOOLATE": TooLate,
     "OOM": OutOfMemory,
     "NOAUTH": AuthenticationRequired,
+    "WRONGPASS": WrongPassword,
+    "NOPERM": NoPermission,
+    "RATELIMIT": RateLimited,
     "MISCONF": Misconfigured,
     "LOADING": Loading,
 }

@@ -86,6 +86,7 @@ class Config:
     http_tls: bool
     cluster_announce_tls_port: int
     http_actions: bool
+    http_auth: bool
     metrics_queues: int
     requirepass_former: bytes
     requirepass_file: str

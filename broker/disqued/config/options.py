@@ -579,6 +579,16 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         added=True,
     ),
     Option(
+        "http-auth",
+        _YES_NO,
+        False,
+        "sockets",
+        "Whether `/metrics` needs a user who can run INFO; probes are always open. See "
+        "[access control](operations/access.md#the-http-port).",
+        settable=True,
+        added=True,
+    ),
+    Option(
         "metrics-queues",
         Count(),
         100,

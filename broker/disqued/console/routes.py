@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from disqued.console import actions, assets, guard
+from disqued.console.access import NEEDS_LOGIN, wait_answer
 from disqued.console.calling import Ask, Callers, Requests, Then
 from disqued.console.jobs import MAX_BODY_BYTES, PEEKS, STATES, Search
 from disqued.console.live import Live
@@ -27,7 +28,6 @@ from disqued.httproutes import (
     MAX_NAME_BYTES,
     MAX_PATTERN_BYTES,
     OK,
-    UNAUTHORIZED,
     UNAVAILABLE,
     Answer,
     Exchange,
@@ -45,7 +45,6 @@ MAX_TEXT_BYTES: Final = 256 << 10
 """Maximum length of a text reply, such as CLUSTER NODES."""
 JSON: Final = "application/json"
 _DIGITS: Final = len(str(MAX_SELECTED))
-_UNAUTHORIZED: Final = "password required (requirepass)"
 
 
 class Console:
@@ -136,11 +135,18 @@ class Console:
         caller = self._callers(request.client, most_bytes, lambda why: exchange.answer(UNAVAILABLE, why))
         exchange.at_end(caller.close)
         if not node.state.users.open_to_all:
-            password, user = guard.credentials(request.headers) or (b"", b"")
+            given = guard.credentials(request.headers)
+            if given is None:
+                exchange.send(NEEDS_LOGIN)
+                return None
+            waiting = wait_answer(node.state, request.client)
+            if waiting is not None:
+                exchange.send(waiting)
+                return None
             try:
-                caller.authenticate(password, user or None)
+                caller.authenticate(given[0], given[1] or None)
             except ReplyError:
-                exchange.send(Answer(UNAUTHORIZED, _UNAUTHORIZED, guard.ASK_FOR_PASSWORD))
+                exchange.send(NEEDS_LOGIN)
                 return None
 
         def ask(requests: Requests, then: Then) -> None:

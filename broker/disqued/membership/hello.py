@@ -15,8 +15,8 @@ from disqued.bus import kinds
 from disqued.core.clients.label import require_client_name
 from disqued.core.clients.session import RESP2, RESP3
 from disqued.core.commands.command import Command
-from disqued.core.runtime.authentication import LoginRefused, authenticate, refuse_login
-from disqued.errors import AuthenticationRequired, ReplyError, shown
+from disqued.core.runtime.authentication import authenticate, refuse_login
+from disqued.errors import AuthenticationRequired, LoginRefused, ReplyError, shown
 from disqued.resp.integers import parse_integer
 
 if TYPE_CHECKING:

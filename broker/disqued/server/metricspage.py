@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from disqued.console.access import metrics_refusal
 from disqued.httproutes import BAD_REQUEST, OK, Answer, Exchange, Route
 from disqued.metrics.exposition import Encoder, page
 from disqued.metrics.queues import Selection, parse
@@ -33,6 +34,10 @@ def routes(figures: ServerFigures) -> tuple[Route, ...]:
 
 
 def _answer(figures: ServerFigures, node: Node, exchange: Exchange) -> None:
+    refused = metrics_refusal(node.state, exchange.request.headers, exchange.request.client)
+    if refused is not None:
+        exchange.send(refused)
+        return
     selection = parse(exchange.query, node.state.config.metrics_queues)
     if isinstance(selection, str):
         exchange.answer(BAD_REQUEST, selection)

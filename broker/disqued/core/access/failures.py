@@ -46,10 +46,14 @@ class LoginFailures:
             del self._by_host[next(iter(self._by_host))]
         one.count += 1
         one.last_ms = now_ms
-        if one.count <= FREE_FAILURES:
+        return _delay_ms(one.count)
+
+    def wait_ms(self, host: bytes, now_ms: i64) -> i64:
+        """For how long an address cannot log in where answers are not delayed: on the HTTP port."""
+        one = self._by_host.get(host)
+        if one is None:
             return 0
-        doubled = min(one.count - FREE_FAILURES - 1, 20)
-        return min(i64(FIRST_DELAY_MS) << doubled, i64(LONGEST_DELAY_MS))
+        return max(one.last_ms + _delay_ms(one.count) - now_ms, 0)
 
     def to_log(self, now_ms: i64) -> int:
         """How many failures a log line about this one stands for; 0 for no line, because there was one just now."""
@@ -60,6 +64,14 @@ class LoginFailures:
         count = int(self._not_logged)
         self._not_logged = 0
         return count
+
+
+def _delay_ms(failures: i64) -> i64:
+    """The delay after so many failures."""
+    if failures <= FREE_FAILURES:
+        return 0
+    doubled = min(failures - FREE_FAILURES - 1, 20)
+    return min(i64(FIRST_DELAY_MS) << doubled, i64(LONGEST_DELAY_MS))
 
 
 def host_of(address: bytes) -> bytes:

@@ -18,19 +18,11 @@ from disqued.core.clients.session import Blocked, Session
 from disqued.core.runtime.counters import LOGINS_FAILED
 from disqued.core.runtime.state import NodeState
 from disqued.core.runtime.waiting import release, suspend
-from disqued.errors import ReplyError
+from disqued.errors import LoginRefused, ReplyError
 from disqued.resp.words import quote_word
 
 _LOGGED_NAME_BYTES: Final = 64
 _LOOPBACK: Final = (b"127.", b"[::1]:", b"[::ffff:127.")
-
-
-class LoginRefused(ReplyError):
-    """User or password is wrong. The client gets the reply after `delay_ms`."""
-
-    def __init__(self, text: str, delay_ms: int) -> None:
-        super().__init__(text)
-        self.delay_ms = delay_ms
 
 
 class DelayedRefusal(Blocked):
@@ -90,37 +82,43 @@ def authenticate(state: NodeState, session: Session, password: bytes, name: byte
     Without a name the user is `default`, and the errors are those of the original. Raises ReplyError; LoginRefused for
     a wrong user or password.
     """
-    users = state.users
-    if name in {None, DEFAULT} and users.open_to_all:
-        raise ReplyError("ERR Client sent AUTH, but no password is set")
-    hashed = digest(password)
-    user = users.by_name.get(name or DEFAULT)
-    if user is None or not user.rules.accepts(hashed):
+    try:
+        user = find_user(state, session.address, password, name)
+    except LoginRefused:
         welcome(state, session)
-        delay_ms = _note_failure(state, session, name or DEFAULT)
-        if name is None:
-            raise LoginRefused("ERR invalid password", delay_ms)
-        raise LoginRefused("WRONGPASS invalid username-password pair or user is disabled.", delay_ms)
+        raise
     most = user.rules.most_connections
     if 0 < most <= user.connections and session.user is not user:
         raise ReplyError(
             f"ERR User {user.name.decode()} has {user.connections} connections to this node, and its rules allow no "
             f"more (%c={most}): close some, or change the rules"
         )
-    _become(state, session, user, b"" if user.rules.any_password else hashed)
+    _become(state, session, user, b"" if user.rules.any_password else digest(password))
 
 
-def _note_failure(state: NodeState, session: Session, name: bytes) -> int:
+def find_user(state: NodeState, address: bytes, password: bytes, name: bytes | None = None) -> User:
+    """The user with this name and password, for a client at an address. Raises ReplyError as `authenticate` does."""
+    users = state.users
+    if name in {None, DEFAULT} and users.open_to_all:
+        raise ReplyError("ERR Client sent AUTH, but no password is set")
+    hashed = digest(password)  # also for an unknown user, so that the time does not show which users exist
+    user = users.by_name.get(name or DEFAULT)
+    if user is not None and user.rules.accepts(hashed):
+        return user
+    delay_ms = _note_failure(state, address, name or DEFAULT)
+    raise LoginRefused(delay_ms, named=name is not None)
+
+
+def _note_failure(state: NodeState, address: bytes, name: bytes) -> int:
     """Count and log a failed login; returns by how much the answer is delayed."""
     users = state.users
     state.counters.add(LOGINS_FAILED)
-    users.log.add(accesslog.AUTH, b"AUTH", name, session.address, state.now_ms, state.config.acllog_max_len)
+    users.log.add(accesslog.AUTH, b"AUTH", name, address, state.now_ms, state.config.acllog_max_len)
     count = users.failures.to_log(state.now_ms)
     if count > 0:
         user = quote_word(name[:_LOGGED_NAME_BYTES]).decode()
-        address = quote_word(session.address).decode()
-        state.host.log("warning", f"Login failed: user={user} address={address} failures={count}")
-    return int(users.failures.note(host_of(session.address), state.now_ms))
+        state.host.log("warning", f"Login failed: user={user} address={quote_word(address).decode()} failures={count}")
+    return int(users.failures.note(host_of(address), state.now_ms))
 
 
 def refuse_login(state: NodeState, session: Session, refused: LoginRefused) -> None:

@@ -1,0 +1,62 @@
+"""Who uses the HTTP port: the users of the node, by the Authorization header.
+
+A connection cannot wait for a delayed refusal as a client's does, because few are open at a time. So an address that
+had several failures is refused without a look at its password until the delay is over.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from disqued.console import guard
+from disqued.core.access.failures import host_of
+from disqued.core.runtime.authentication import find_user
+from disqued.core.runtime.authorization import refusal
+from disqued.errors import ReplyError
+from disqued.httproutes import FORBIDDEN, TOO_MANY_REQUESTS, UNAUTHORIZED, Answer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from disqued.core.access.user import User
+    from disqued.core.runtime.state import NodeState
+
+NEEDS_LOGIN: Final = Answer(UNAUTHORIZED, "user and password required", guard.ASK_FOR_PASSWORD)
+
+
+def wait_answer(state: NodeState, client: str) -> Answer | None:
+    """The answer to an address that must wait after failed logins; None if it need not."""
+    wait_ms = int(state.users.failures.wait_ms(host_of(client.encode()), state.now_ms))
+    if wait_ms == 0:
+        return None
+    seconds = -(-wait_ms // 1000)
+    text = f"too many failed logins from this address; try again in {seconds} s"
+    return Answer(TOO_MANY_REQUESTS, text, (("Retry-After", str(seconds)),))
+
+
+def metrics_refusal(state: NodeState, headers: Mapping[str, str], client: str) -> Answer | None:
+    """The answer to a client that may not read the metrics, which needs the permission for INFO; None if it may."""
+    if not state.config.http_auth:
+        return None
+    found = _user(state, headers, client)
+    if isinstance(found, Answer):
+        return found
+    info = next(entry for entry in state.command_entries if entry.command.name == "info")
+    refused = refusal(state, info, found, [b"INFO"])
+    return None if refused is None else Answer(FORBIDDEN, refused.text)
+
+
+def _user(state: NodeState, headers: Mapping[str, str], client: str) -> User | Answer:
+    """The user of a request, or the answer that refuses it."""
+    users = state.users
+    given = guard.credentials(headers)
+    if given is None:
+        return users.default if users.open_to_all else NEEDS_LOGIN
+    waiting = wait_answer(state, client)
+    if waiting is not None:
+        return waiting
+    password, name = given
+    try:
+        return find_user(state, client.encode(), password, name or None)
+    except ReplyError:
+        return users.default if users.open_to_all and not name else NEEDS_LOGIN
