@@ -1,4 +1,4 @@
-"""The HTTP port: who may read the metrics, and what happens after failed logins."""
+"""The HTTP port: which users can read the metrics, and what happens after failed logins."""
 
 from __future__ import annotations
 

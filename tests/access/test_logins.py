@@ -12,26 +12,26 @@ REFUSED = b"-WRONGPASS invalid username-password pair or user is disabled.\r\n"
 
 @pytest.mark.parametrize("words", [("AUTH", "mail", "guess"), ("HELLO", "3", "AUTH", "mail", "guess")])
 def test_answers_to_repeated_failures_are_delayed(admin: LocalClient, words: tuple[str, ...]) -> None:
-    stranger = admin.local.client()
+    attacker = admin.local.client()
     for _ in range(FREE_FAILURES):
-        assert stranger.raw(*words) == REFUSED
-    assert stranger.raw(*words) == b""
-    assert stranger.raw("PING") == b"", "its next requests wait too"
+        assert attacker.raw(*words) == REFUSED
+    assert attacker.raw(*words) == b""
+    assert attacker.raw("PING") == b"", "its next requests wait too"
     assert admin.raw("PING") == b"+PONG\r\n"
     admin.local.run(milliseconds=200)
-    assert stranger.received.endswith(REFUSED + b"+PONG\r\n")
-    assert stranger.raw(*words) == b""
+    assert attacker.received.endswith(REFUSED + b"+PONG\r\n")
+    assert attacker.raw(*words) == b""
     admin.local.run(milliseconds=150)
-    assert stranger.silent
+    assert attacker.silent
     admin.local.run(milliseconds=150)
-    assert not stranger.silent
+    assert not attacker.silent
 
 
 def test_a_client_that_leaves_while_its_refusal_is_delayed_leaves_nothing_behind(admin: LocalClient) -> None:
-    stranger = admin.local.client()
+    attacker = admin.local.client()
     for _ in range(FREE_FAILURES + 1):
-        stranger.send("AUTH", "mail", "guess")
-    stranger.disconnect()
+        attacker.send("AUTH", "mail", "guess")
+    attacker.disconnect()
     admin.local.run(seconds=1)
     assert admin.local.node.state.blocked_clients == 0
 
@@ -62,13 +62,13 @@ def test_failures_of_many_addresses_take_bounded_memory() -> None:
 
 def test_failures_are_logged_once_per_second_without_the_password(local: LocalNode) -> None:
     local.client().call("CONFIG", "SET", "protected-mode", "no")
-    stranger = local.client(b"192.0.2.7:555")
+    attacker = local.client(b"192.0.2.7:555")
     for _ in range(3):
-        stranger.call("AUTH", 'ma"il\n', "guess")
+        attacker.call("AUTH", 'ma"il\n', "guess")
     lines = [text for _, text in local.host.log_lines if "Login failed" in text]
     assert lines == ['Login failed: user="ma\\"il\\n" address="192.0.2.7:555" failures=1']
     local.run(seconds=1)
-    stranger.call("AUTH", "x", "guess")
+    attacker.call("AUTH", "x", "guess")
     assert local.host.log_lines[-1][1].endswith("failures=3")
 
 

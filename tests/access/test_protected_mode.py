@@ -46,7 +46,7 @@ def test_a_node_with_a_password_needs_no_protection(directive: str) -> None:
     assert answer(directive) == b"-NOAUTH Authentication required.\r\n"
 
 
-def test_a_node_with_users_is_protected_while_strangers_need_no_password() -> None:
+def test_a_node_with_users_is_protected_while_no_login_is_needed() -> None:
     assert answer("user mail on >secret +@all").startswith(b"-DENIED ")
 
 

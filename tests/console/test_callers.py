@@ -27,7 +27,9 @@ def play(act: Callable[[Shell], Coroutine[Any, Any, None]]) -> None:
     """Run `act` with a node on the event loop of the server."""
 
     async def run() -> None:
-        shell = Shell(asyncio.get_running_loop(), LocalNode().node, Clock(START_MS))
+        local = LocalNode()
+        local.config.assign("protected_mode", value=False)
+        shell = Shell(asyncio.get_running_loop(), local.node, Clock(START_MS))
         shell.start()
         try:
             await act(shell)

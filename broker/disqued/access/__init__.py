@@ -1,4 +1,4 @@
-"""Who may do what: the users of a node, ACL, and the files that users and passwords come from.
+"""Access control: the users of a node, ACL, and the files that users and passwords come from.
 
 Which user a session is, and what it may run, is in `core.runtime` (`authentication`, `authorization`), because AUTH,
 HELLO and the dispatcher need it.
