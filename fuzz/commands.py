@@ -66,7 +66,7 @@ class _Story:
         self._clients = [self.victim.collector() for _ in range(_CONNECTIONS)]
 
     def play(self, requests: int) -> int:
-        """Send so many requests, fewer if one ends the node or sets a password. Returns the number."""
+        """Send so many requests, fewer if one ends the node or takes rights away. Returns the number."""
         for number in range(requests):
             words = self._grammar.request()
             at = self._chance.randrange(_CONNECTIONS)
@@ -75,7 +75,7 @@ class _Story:
                 self._serve_bystander()
             except Violation as violation:
                 raise Violation(f"{_shown(words)}: {violation}") from violation
-            if self.victim.host.ended is not None or not self.victim.node.state.users.open_to_all:
+            if self.victim.host.ended is not None or not self.victim.node.state.users.default.unrestricted:
                 return number + 1
         return requests
 

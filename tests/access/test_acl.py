@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from disqued.config import Config, load
 from disqued.core.access.catalogue import CATEGORIES
 from disqued.core.access.rules import Rules, changed, digest
+from disqued.core.access.users import MOST_USERS
 from disqued.errors import ReplyError
 from disqued.node import ROOMS
 from disqued.testing.host import FakeHost
@@ -61,6 +62,21 @@ def test_a_wrong_rule_changes_nothing_and_is_named(admin: LocalClient, rule: str
     reply = admin.raw("ACL", "SETUSER", "mail", "on", "+@all", rule)
     assert reply.startswith(f"-ERR Error in ACL SETUSER modifier {why}".encode())
     assert admin.call("ACL", "LIST") == before
+
+
+def test_rules_patterns_passwords_and_users_are_bounded(admin: LocalClient) -> None:
+    many = [f"~q{number}" for number in range(1000)]
+    assert b"2001 rules: at most 2000" in admin.raw("ACL", "SETUSER", "a", *many, *many, "on")
+    assert admin.raw("ACL", "SETUSER", "a", *many) == b"+OK\r\n"
+    assert b"a user has at most 1000 patterns and 100 passwords" in admin.raw("ACL", "SETUSER", "a", "~more")
+    assert b"a user has at most" in admin.raw("ACL", "SETUSER", "b", *[f">{number}" for number in range(101)])
+    users = admin.local.node.state.users
+    line = users.by_name[b"a"].rules.describe().split()
+    assert changed(Rules(), line, users.catalogue).describe().split() == line
+    for number in range(MOST_USERS - len(users.by_name)):
+        users.by_name[b"user%d" % number] = users.default
+    assert b"a node has at most 10000 users" in admin.raw("ACL", "SETUSER", "one-more")
+    assert admin.raw("ACL", "SETUSER", "a", "on") == b"+OK\r\n"
 
 
 def test_passwords_of_setuser_are_secret(admin: LocalClient) -> None:

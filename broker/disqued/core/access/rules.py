@@ -33,6 +33,10 @@ _HASH_DIGITS: Final = 64
 _KEPT_NAMES: Final = 1000
 """For how many names of queues the answer is kept."""
 _MOST: Final = 1_000_000_000
+MOST_RULES: Final = 2000
+"""How many rules can be set at once; each is compared with the ones before."""
+MOST_PATTERNS: Final = 1000
+MOST_PASSWORDS: Final = 100
 _SECRET_SIGNS: Final = (b">", b"<")
 
 
@@ -130,6 +134,8 @@ class Rules:
 
 def changed(rules: Rules, words: list[bytes], catalogue: Catalogue) -> Rules:
     """The rules after applying more of them. Raises RuleError."""
+    if len(words) > MOST_RULES:
+        raise RuleError(f"{len(words)} rules: at most {MOST_RULES} are possible at once")
     new = rules.copy()
     for word in words:
         if word.lower() == b"reset":
@@ -138,6 +144,8 @@ def changed(rules: Rules, words: list[bytes], catalogue: Catalogue) -> Rules:
         why = _apply(new, word, catalogue)
         if why:
             raise RuleError(f"'{_shown(word)}': {why}")
+    if len(new.patterns) > MOST_PATTERNS or len(new.passwords) > MOST_PASSWORDS:
+        raise RuleError(f"a user has at most {MOST_PATTERNS} patterns and {MOST_PASSWORDS} passwords")
     new.complete(catalogue)
     return new
 

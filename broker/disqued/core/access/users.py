@@ -13,6 +13,7 @@ from disqued.core.access.user import User
 DEFAULT: Final = b"default"
 """The user of connections that did not log in as another one."""
 MAX_NAME_BYTES: Final = 256
+MOST_USERS: Final = 10_000
 _NAME_CHARACTERS: Final = bytes([one for one in range(33, 127) if one not in b"\"'"])
 _DEFAULT_RULES: Final = b"on nopass ~* +@all"
 
@@ -52,6 +53,8 @@ class Users:
             return
         if not 0 < len(name) <= MAX_NAME_BYTES or not _is_word(name):
             raise RuleError(f"a user name has 1 to {MAX_NAME_BYTES} printable characters and no blanks")
+        if len(self.by_name) >= MOST_USERS:
+            raise RuleError(f"a node has at most {MOST_USERS} users")
         self.by_name[name] = User(name, rules, self.catalogue)
 
     def remove(self, name: bytes) -> bool:
