@@ -90,6 +90,6 @@ def test_refusals_are_counted_and_kept_in_acl_log(admin: LocalClient) -> None:
     ]
     shown = admin.raw("INFO", "access")
     assert b"logins_failed:1\r\n" in shown
-    assert b"requests_refused_queue:2\r\n" in shown
+    assert b"requests_forbidden_queue:2\r\n" in shown
     assert admin.raw("ACL", "LOG", "RESET") == b"+OK\r\n"
     assert admin.call("ACL", "LOG") == []

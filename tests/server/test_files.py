@@ -142,7 +142,10 @@ def test_config_rewrite_keeps_comments_and_order(tmp_path: Path, connect: Connec
     with ServerProcess(tmp_path, "disque.conf", port=port, bare=True) as server:
         client = connect(server)
         assert client.call(b"AUTH", b"old \xe9") == Status(b"OK")
-        for name, value in ((b"requirepass", b'new "\xff"'), (b"maxmemory", b"3gb"), (b"timeout", b"300")):
+        assert client.call(b"CONFIG", b"SET", b"requirepass", b'new "\xff"') == Status(b"OK")
+        client = connect(server)  # the login with the withdrawn password has ended
+        assert client.call(b"AUTH", b'new "\xff"') == Status(b"OK")
+        for name, value in ((b"maxmemory", b"3gb"), (b"timeout", b"300")):
             assert client.call(b"CONFIG", b"SET", name, value) == Status(b"OK")
         for _ in range(2):
             assert client.call(b"CONFIG", b"REWRITE") == Status(b"OK")

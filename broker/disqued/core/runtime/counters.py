@@ -85,13 +85,13 @@ _REFUSED: Final = (
     "commands per second."
 )
 REFUSED_COMMANDS: Final = Counter(
-    "requests_refused_command", _REFUSED, metric="disque_requests_refused_total", labels=(("reason", "command"),)
+    "requests_forbidden_command", _REFUSED, metric="disque_requests_forbidden_total", labels=(("reason", "command"),)
 )
 REFUSED_QUEUES: Final = Counter(
-    "requests_refused_queue", _REFUSED, metric="disque_requests_refused_total", labels=(("reason", "queue"),)
+    "requests_forbidden_queue", _REFUSED, metric="disque_requests_forbidden_total", labels=(("reason", "queue"),)
 )
 REFUSED_FOR_RATE: Final = Counter(
-    "requests_refused_rate", _REFUSED, metric="disque_requests_refused_total", labels=(("reason", "rate"),)
+    "requests_forbidden_rate", _REFUSED, metric="disque_requests_forbidden_total", labels=(("reason", "rate"),)
 )
 ACCESS_COUNTERS: Final = (LOGINS_FAILED, REFUSED_COMMANDS, REFUSED_QUEUES, REFUSED_FOR_RATE)
 """Of the access room."""
