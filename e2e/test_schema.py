@@ -23,7 +23,7 @@ from disque_operator.problems import problems
 from disque_operator.resources import Wanted
 from disque_operator.spec import Spec, parse
 from disqued.config.kinds import BadValueError
-from disqued.config.options import Option
+from disqued.config.option import Option
 from e2e.support.brokers import poll
 from e2e.support.kube import PATHS, Json, Kube
 from e2e.support.settings import ROOT

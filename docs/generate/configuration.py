@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from disqued.config.options import OPTIONS, Option
+from disqued.config.option import Option
+from disqued.config.options import OPTIONS
 
 _HEAD = """\
 # Configuration

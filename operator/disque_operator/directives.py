@@ -15,7 +15,8 @@ from disque_operator import names
 from disque_operator.apivalues import amount
 from disque_operator.spec import Spec
 from disqued.config.kinds import BadValueError, Kind, Seconds, encode
-from disqued.config.options import OPTION_OF, OPTIONS, Option
+from disqued.config.option import Option
+from disqued.config.options import OPTION_OF, OPTIONS
 from disqued.resp.words import split_words
 
 _ADDRESSES: Final = "pods announce the host names of their StatefulSet; use spec.service to expose them"

@@ -33,12 +33,14 @@ SECTIONS = {
     "expired_jobs evicted_jobs",
     "CPU": "used_cpu_sys used_cpu_user used_cpu_sys_children used_cpu_user_children",
     "Access": "logins_failed requests_forbidden_command requests_forbidden_queue requests_forbidden_rate",
-    "Membership": "cluster_links_up cluster_nodes_pfail cluster_nodes_fail cluster_nodes_leaving cluster_max_skew_ms",
+    "Membership": "cluster_links_up cluster_nodes_pfail cluster_nodes_fail cluster_nodes_leaving "
+    "cluster_links_unproven cluster_max_skew_ms",
     "Admission": "keys_remembered jobs_deduplicated",
     "Replication": "replications_waiting replication_timeouts external_replications async_held_back "
     "async_copies_missing copies_kept copies_refused",
     "Delivery": "duplicate_enqueues_dropped requeues_prevented",
-    "Acks": "acked_jobs ack_collections dummy_acks_made dummy_acks_collected dummy_acks_dropped acks_forwarded",
+    "Acks": "acked_jobs ack_collections dummy_acks_made dummy_acks_collected dummy_acks_dropped acks_forwarded "
+    "finished_jobs_forgotten_early",
     "Federation": "queues_asked_for queues_wanted_elsewhere jobs_imported imported_at_most_once jobs_exported",
 }
 """Those of the original, then ours."""

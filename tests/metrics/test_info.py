@@ -128,6 +128,8 @@ IN_INFO = {
     "ack_collections": "disque_ack_collections_total",
     "dummy_acks_made": "disque_dummy_acks_made_total",
     "dummy_acks_collected": "disque_dummy_acks_collected_total",
+    "dummy_acks_dropped": "disque_dummy_acks_dropped_total",
+    "finished_jobs_forgotten_early": "disque_finished_jobs_forgotten_early_total",
     "acks_forwarded": "disque_acks_forwarded_total",
     "logins_failed": "disque_logins_failed_total",
     "requests_forbidden_command": "disque_requests_forbidden_total",

@@ -84,7 +84,10 @@ def crash(node: LocalNode) -> LocalClient:
 
 def getjob(client: LocalClient, queue: str = "mail", count: int = 100) -> list[tuple[object, ...]]:
     """Fetch jobs and return their bodies and counters."""
-    jobs = client.call("GETJOB", "NOHANG", "WITHCOUNTERS", "COUNT", count, "FROM", queue)
+    client.send("GETJOB", "NOHANG", "WITHCOUNTERS", "COUNT", count, "FROM", queue)
+    while client.silent:  # many jobs come in slices
+        client.local.run(milliseconds=1)
+    jobs = client.next_reply()
     return [(job[2], job[4], job[6]) for job in jobs or []]  # type: ignore[union-attr, index]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from disqued.bus import kinds
 from disqued.config.kinds import Integer
-from disqued.config.options import Option
+from disqued.config.option import Option
 from disqued.core.commands.command import Command
 from disqued.core.host import disk
 from disqued.core.host.disk import DiskOwner, DiskWork

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disqued.config.options import REDACTED
+from disqued.config.option import REDACTED
 from disqued.core.commands.command import Command
 from disqued.core.commands.subcommand import Subcommand, choose
 from disqued.core.runtime import configfile

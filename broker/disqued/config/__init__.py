@@ -8,7 +8,8 @@ from disqued.config.arguments import ServerArguments, parse_arguments
 from disqued.config.config import Config
 from disqued.config.endpoint import Endpoint, parse_endpoint
 from disqued.config.loading import ConfigError, fatal_text, load
-from disqued.config.options import OPTIONS, Option
+from disqued.config.option import Option
+from disqued.config.options import OPTIONS
 from disqued.config.renames import rename_commands
 from disqued.config.rewriting import rewrite
 

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from disqued.config.glob import Glob
 from disqued.config.kinds import BadValueError, MemoryShare, decode
-from disqued.config.options import OPTIONS, REDACTED, Option
+from disqued.config.option import REDACTED, Option
+from disqued.config.options import OPTIONS
 from disqued.errors import ReplyError, shown
 
 MAX_PATTERN_BYTES: Final = 128

@@ -13,7 +13,7 @@ from typing import Any
 
 from disqued.config.config import Config
 from disqued.config.kinds import BAD_DIRECTIVE, BadValueError, Text, decode, encode
-from disqued.config.options import REDACTED, Option
+from disqued.config.option import REDACTED, Option
 from disqued.config.renames import rename_commands
 from disqued.resp.words import split_words
 

@@ -10,7 +10,7 @@ from disque_operator.apivalues import Json
 from disque_operator.directives import FREE, OWNED
 from disque_operator.spec import rule
 from disqued.config.kinds import Choice, Clamped, Count, Integer, Kind, Size, YesNo
-from disqued.config.options import Option
+from disqued.config.option import Option
 
 _LARGEST: Final = (1 << 63) - 1
 

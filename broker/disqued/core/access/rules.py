@@ -24,7 +24,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disqued.config.glob import Glob
-from disqued.config.options import REDACTED
+from disqued.config.option import REDACTED
 from disqued.core.access.catalogue import ALL, Catalogue
 from disqued.resp.integers import parse_integer
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from disqued.config import Config
-from disqued.config.options import REDACTED
+from disqued.config.option import REDACTED
 from disqued.core.clients.session import Session
 from disqued.core.commands.subcommand import Handler, Subcommand
 

@@ -48,8 +48,7 @@ class NodeState:
         self.now_ms: i64 = now_ms
         self.started_ms: i64 = now_ms
         self.wall_ahead_s: i64 = 0
-        """How far the wall clock is ahead of the node's time, in seconds, which times on disk follow. Set by the
-        persistence room."""
+        """How many seconds the wall clock, which times on disk follow, is ahead (`persistence.wallclock`)."""
         self.run_id = host.random_bytes(20).hex().encode()
         self.incarnation = host.random_bytes(8)
         """Distinguishes this run of the node from other runs under the same ID; every frame announces it."""
