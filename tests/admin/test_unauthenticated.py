@@ -18,14 +18,14 @@ def guarded(local: LocalNode, client: LocalClient) -> LocalNode:
 
 
 def test_a_client_that_does_not_authenticate_gets_little_output(guarded: LocalNode) -> None:
-    stranger = guarded.client()
-    stranger.window = 0
-    stranger.send_bytes(b"x" * 16_000 + b"\r\n")
-    stranger.send_bytes((b"x" * 100 + b"\r\n") * 10_000)
-    assert stranger.session.closing
-    assert stranger.session.output_bytes() < UNAUTHENTICATED_BYTES + 400
+    one = guarded.client()
+    one.window = 0
+    one.send_bytes(b"x" * 16_000 + b"\r\n")
+    one.send_bytes((b"x" * 100 + b"\r\n") * 10_000)
+    assert one.session.closing
+    assert one.session.output_bytes() < UNAUTHENTICATED_BYTES + 400
     guarded.run(seconds=62)
-    assert stranger.closed
+    assert one.closed
 
 
 def test_a_client_that_authenticates_is_not_limited(guarded: LocalNode) -> None:
@@ -55,8 +55,8 @@ def test_without_a_password_nobody_is_disconnected(local: LocalNode, client: Loc
 
 def test_those_who_do_not_authenticate_cannot_keep_others_out(guarded: LocalNode, client: LocalClient) -> None:
     client.call("CONFIG", "SET", "maxclients", 100)
-    strangers = [guarded.client() for _ in range(200)]
-    assert sum(not stranger.closed for stranger in strangers) == 25
+    unknown = [guarded.client() for _ in range(200)]
+    assert sum(not one.closed for one in unknown) == 25
     assert guarded.client().call("AUTH", "secret") == b"OK"
     assert not client.closed
 
@@ -77,14 +77,14 @@ def test_input_of_clients_that_do_not_authenticate_goes_first_when_memory_is_sho
     guarded: LocalNode, client: LocalClient
 ) -> None:
     client.call("CONFIG", "SET", "maxmemory", "4mb")
-    strangers = [guarded.client() for _ in range(100)]
-    for stranger in strangers:
-        stranger.send_bytes(b"*2\r\n$4\r\nAUTH\r\n$16384\r\n" + b"x" * 16_000)
-        stranger.send_bytes(b"x" * 300)
+    unknown = [guarded.client() for _ in range(100)]
+    for one in unknown:
+        one.send_bytes(b"*2\r\n$4\r\nAUTH\r\n$16384\r\n" + b"x" * 16_000)
+        one.send_bytes(b"x" * 300)
     used = guarded.node.state.lifecycle.memory
     used.used_bytes += 2 << 20
     guarded.run(seconds=1)
-    assert all(stranger.closed for stranger in strangers)
+    assert all(one.closed for one in unknown)
     assert used.input_bytes == 0
     used.used_bytes -= 2 << 20
     assert not client.closed

@@ -48,11 +48,11 @@ def test_client_without_a_certificate_is_refused(start: Callable[..., TlsNode], 
 def test_client_with_a_certificate_of_another_authority_is_refused(
     start: Callable[..., TlsNode], authority: Authority
 ) -> None:
-    stranger = Authority(authority.directory, "stranger-ca")
-    stranger.issue("stranger")
+    other = Authority(authority.directory, "other-ca")
+    other.issue("unknown")
     for clients in ("yes", "optional"):
         node = start(clients=clients, name=clients)
-        assert refuses(node, trusting(authority, "stranger"))
+        assert refuses(node, trusting(authority, "unknown"))
 
 
 def test_optional_certificates_are_not_required(start: Callable[..., TlsNode], authority: Authority) -> None:

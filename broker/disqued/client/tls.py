@@ -25,7 +25,7 @@ def tls_context(
         cafile: PEM file of the authorities to trust; None for those of the system.
         certfile: PEM file with the certificate of this client, for nodes that require one.
         keyfile: PEM file with its key; None if `certfile` contains it.
-        insecure: Accept any certificate. Whoever can intercept the connection can then read it and change it.
+        insecure: Accept any certificate. A program that intercepts the connection can then read and change it.
 
     Raises:
         OSError: a file cannot be read, or contains no certificate or key that fits (`ssl.SSLError`).
