@@ -244,6 +244,8 @@ _BETWEEN: Final = Row(
             (
                 Query(rate("disque_ack_collections_total"), "collections"),
                 Query(rate("disque_dummy_acks_made_total"), "of unknown jobs"),
+                Query(rate("disque_dummy_acks_dropped_total"), "of unknown jobs, dropped"),
+                Query(rate("disque_finished_jobs_forgotten_early_total"), "forgotten early"),
                 Query(rate("disque_dummy_acks_collected_total"), "of unknown jobs, confirmed"),
                 Query(rate("disque_acks_forwarded_total"), "forwarded"),
             ),

@@ -179,6 +179,20 @@ _COMMANDS: Final = Row(
             ),
         ),
         Panel(
+            "Refused",
+            "What was refused per second: logins with a wrong user or password, requests that the rules of a user do not "
+            "allow, and TLS handshakes that failed.",
+            "ops",
+            (
+                Query(rate("disque_logins_failed_total"), "logins"),
+                Query(rate("disque_requests_forbidden_total", by="reason"), "requests, {{reason}}"),
+                Query(rate("disque_tls_handshakes_failed_total"), "TLS handshakes"),
+                Query("sum(disque_tls_certificate_refused{<nodes>})", "new certificates that do not work"),
+                Query("sum(disque_cluster_links_unproven{<nodes>})", "bus connections without the cluster secret"),
+            ),
+            empty="nothing was refused",
+        ),
+        Panel(
             "Network",
             "Bytes per second from and to clients, without the cluster bus.",
             "Bps",

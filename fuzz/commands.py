@@ -117,7 +117,7 @@ class _Story:
         if self._bystander.closed:  # CLIENT KILL
             self._bystander = victim.collector()
         victim.measured(partial(self._bystander.send, "PING"))
-        if victim.host.ended is None and self._bystander.decode() == 0:
+        if victim.host.ended is None and not self._bystander.decode():
             raise Violation("another client gets no reply to PING")
 
 

@@ -88,7 +88,7 @@ class ClientPort(Target):
             self._start()  # the input ended the node, paused its clients, or closed their connections
             return
         self._witness.send("PING")
-        if self._witness.decode() == 0:
+        if not self._witness.decode():
             raise Violation("another client gets no reply to PING")
 
 
@@ -203,6 +203,11 @@ class _Wire(Transport):
     def is_closing(self) -> bool:
         """Whether it is closed."""
         return self.closed
+
+    def pause_reading(self) -> None:
+        """All input has arrived."""
+
+    resume_reading = pause_reading
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """Nothing is buffered."""

@@ -71,6 +71,7 @@ def make_config() -> Config:
     """The configuration of a node with little memory."""
     config = Config()
     config.maxmemory = MemoryShare(MAX_MEMORY_BYTES)
+    config.protected_mode = False
     return config
 
 
@@ -98,15 +99,15 @@ class Collector(LocalClient):
         """Keep the bytes."""
         self._pending.append(data)
 
-    def decode(self) -> int:
-        """Decode what was received; returns the number of replies.
+    def decode(self) -> list[object]:
+        """Decode the replies that were received since the last call.
 
         Raises:
             Violation: the node sent bytes that are no replies.
         """
         data, self._pending = b"".join(self._pending), []
         try:
-            return len(self._wire.feed(data))
+            return list(self._wire.feed(data))
         except Exception as error:
             raise Violation(f"the reply is not valid: {error}") from error
 

@@ -290,9 +290,9 @@ def test_much_held_output_counts_as_memory_until_it_is_released(local: LocalNode
     memory = local.node.state.lifecycle.memory
     local.run(milliseconds=200)
     before = memory.buffer_bytes
-    unknown = "X" * 1000
+    text = "X" * 1000
     for client in clients:
-        client.send_bytes(100 * encode(unknown))
+        client.send_bytes(100 * encode("PING", text))
     local.run(milliseconds=200)
     assert memory.buffer_bytes - before > 3 * 100 * 1000
     clients[0].disconnect()

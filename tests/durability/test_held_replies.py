@@ -63,7 +63,7 @@ def test_client_with_too_many_held_replies_is_disconnected(node: DurableNode, cl
     client.sendall(ADD)
     with contextlib.suppress(ConnectionError):
         for _ in range(2000):
-            client.sendall(b"X" * 1000 + b"\r\n")
+            client.sendall(b"PING " + b"X" * 1000 + b"\r\n")
         assert all_received(client) == b""
     assert "overcoming of output buffer limits" in node.log
     assert node.call("QLEN", "work") == 1

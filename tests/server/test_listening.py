@@ -111,7 +111,7 @@ def test_start_error_is_also_written_to_the_terminal(tmp_path: Path) -> None:
             ["--port", "55536"],
             "Port 55536 is too high: the cluster bus uses the port 10000 above it. Choose one up to 55535, or set",
         ),
-        (["--port", "0"], "Configured to not listen anywhere, exiting. Set port, unixsocket or both."),
+        (["--port", "0"], "Configured to not listen anywhere, exiting. Set port, tls-port or unixsocket."),
         (
             ["--bind", "192.0.2.77"],
             "Can't listen on TCP port 7711 of 192.0.2.77: Cannot assign requested address (bind",

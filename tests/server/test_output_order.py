@@ -118,7 +118,9 @@ def test_the_server_writes_a_turn_in_order() -> None:
     done: list[str] = []
     loop, host = Loop(), FakeHost()
     clock = Clock(host.now_ms)
-    node = Node(Config(), host, NODE_ID, clock.now_ms())
+    config = Config()
+    config.protected_mode = False
+    node = Node(config, host, NODE_ID, clock.now_ms())
     shell = Shell(loop, node, clock)  # type: ignore[arg-type]
     shell.network = Outside(done)
     clients: list[Session] = []

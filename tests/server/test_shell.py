@@ -105,6 +105,7 @@ class Stage:
     def __init__(self, loop: VirtualLoop) -> None:
         self.loop = loop
         self.config = Config()
+        self.config.protected_mode = False
         self.host = FakeHost()
         clock = Clock(self.host.now_ms)
         self.node = Node(self.config, self.host, NODE_ID, clock.now_ms())

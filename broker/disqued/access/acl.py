@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from disqued.access.room import load_users, save_users
 from disqued.core.access.catalogue import CATEGORIES
-from disqued.core.access.rules import RuleError
+from disqued.core.access.rules import MOST_RULES, RuleError
 from disqued.core.access.users import DEFAULT
 from disqued.core.commands.command import Command
 from disqued.core.commands.subcommand import ANY, Subcommand, choose
@@ -233,6 +233,7 @@ COMMAND: Final[Command] = Command(
     "SETUSER user [rule ...] | GETUSER user | DELUSER user [user ...] | LIST | USERS | WHOAMI | CAT [category] | "
     "LOG [count|RESET] | GENPASS [bits] | LOAD | SAVE | DRYRUN user command [arg ...]",
     "O(users)",
+    most_words=2 * MOST_RULES,
     secret_words=_secret_words,
     categories=("admin", "dangerous"),
     subcommands=_SUBCOMMANDS,

@@ -47,7 +47,7 @@ def handle_report(state: NodeState, peer: Peer, reporter: Peer, *, failing: bool
 def handle_fail(state: NodeState, sender: Peer, frame: Frame) -> None:
     """Handle FAIL: the sender found that the majority suspects a node. This node believes its own link to it first."""
     peer = state.view.peers.get(frame.about)
-    if peer is None or peer.in_handshake or _answers(state, peer):
+    if peer is None or peer.in_handshake or (peer is not sender and _answers(state, peer)):
         return
     if peer.flags & kinds.NODE_FAIL == 0:
         _fail(state, peer)
