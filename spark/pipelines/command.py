@@ -60,7 +60,11 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 
 def add_nodes(parser: argparse._ArgumentGroup | argparse.ArgumentParser, *, required: bool) -> None:
     """Add the options of the connection to the brokers."""
-    parser.add_argument("--nodes", required=required, help="comma-separated host:port of the brokers; one is enough")
+    parser.add_argument(
+        "--nodes",
+        required=required,
+        help="comma-separated host:port, or disques://[user@]host:port for TLS; one is enough",
+    )
     parser.add_argument("--password-file", metavar="FILE", help="file with the password; executors must have it, too")
     parser.add_argument(
         "--option", action="append", type=pair, default=[], metavar="NAME=VALUE",

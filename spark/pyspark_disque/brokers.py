@@ -97,7 +97,9 @@ class Brokers:
         if client is None:
             client = Client(
                 [address],
+                user=self._options.user,
                 password=self._options.reveal_password(),
+                tls=self._options.tls_settings() or False,
                 discover=False,
                 connect_timeout_s=CONNECT_S,
                 timeout_s=self._options.timeout_s,

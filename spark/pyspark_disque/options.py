@@ -2,19 +2,23 @@
 
 Names follow Spark's Kafka connector where it has a similar option (`maxOffsetsPerTrigger` -> `maxJobsPerTrigger`); a
 user who writes Kafka's name gets a message with the name here. Spark passes options as text and ignores their case.
-Invalid options fail before anything is read or written. A password is kept in a `Secret`, which does not print it.
+Invalid options fail before anything is read or written. A password is kept in a `Secret`, which does not print it. The
+settings of TLS cannot be pickled, so the options carry the paths of files, and each process reads its own.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
+import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
+from disqued.client import tls_context
 from disqued.client.nodes import parse_address
+from disqued.client.tls import Target, parse_nodes
 
 Use: TypeAlias = Literal["read", "stream", "write", "streamWrite"]
 """The API that options are passed to: `spark.read`, `spark.readStream`, `df.write` or `df.writeStream`."""
@@ -121,14 +125,21 @@ def _states(text: str) -> tuple[str, ...]:
     return states
 
 
-def _addresses(text: str) -> tuple[str, ...]:
+def _addresses(text: str) -> Target:
+    """Parse comma-separated addresses and URLs. Errors of the client may quote a password, so they are not repeated."""
     addresses = read_names(text)
-    for address in addresses:
-        try:
+    try:
+        target = parse_nodes(addresses)
+        for address in target.nodes:
             parse_address(address)
-        except ValueError as error:
-            raise BadOption(f"must be a comma-separated list of host:port or service names: {error}") from None
-    return addresses
+    except ValueError:
+        raise BadOption(
+            "must be a comma-separated list of host:port, service names, or URLs disques://[user@]host[:port] that "
+            "agree about TLS and the user"
+        ) from None
+    if target.password is not None:
+        raise BadOption("must not contain a password, because Spark may show this option; use passwordFile")
+    return target
 
 
 def _pattern(text: str) -> str:
@@ -163,7 +174,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
     Option(
         "nodes", "nodes", _addresses, ALWAYS, "required",
         "The addresses of the brokers: a comma-separated list of `host:port`, or a service name. One is enough: the "
-        "connector discovers the others.",
+        "connector discovers the others. A URL `disques://[user@]host[:port]` sets `tls`, and `user`.",
         ("disque.nodes", "kafka.bootstrap.servers", "bootstrap.servers", "servers", "host", "url"),
     ),
     Option(
@@ -172,12 +183,39 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "nodes.",
     ),
     Option(
+        "user", "user", _name, ALWAYS, "the default user",
+        "The user, sent with the password.", ("username", "kafka.sasl.username"),
+    ),
+    Option(
         "password", "password", Secret, ALWAYS, "none",
         "The password, sent with AUTH. Prefer `passwordFile`.", ("auth",),
     ),
     Option(
         "passwordFile", "password_file", _name, ALWAYS, "none",
         "A file that contains the password, on the driver and on every executor, for example a mounted secret.",
+    ),
+    Option(
+        "tls", "tls", read_flag, ALWAYS, "false",
+        "Whether to use TLS and verify the nodes. The certificate of a node must be valid for its address in `nodes`, "
+        "and for the one that it announces.",
+        ("ssl", "kafka.security.protocol"),
+    ),
+    Option(
+        "tlsCaFile", "tls_ca_file", _name, ALWAYS, "those of the system",
+        "A PEM file of the authorities to trust, on the driver and on every executor, for example a mounted secret.",
+        ("cacert", "kafka.ssl.truststore.location"),
+    ),
+    Option(
+        "tlsCertFile", "tls_cert_file", _name, ALWAYS, "none",
+        "A PEM file with the certificate of the client, for nodes that require one. It is needed on the driver and on "
+        "every executor.",
+        ("cert", "kafka.ssl.keystore.location"),
+    ),
+    Option(
+        "tlsKeyFile", "tls_key_file", _name, ALWAYS, "`tlsCertFile`",
+        "A PEM file with the key of `tlsCertFile`, without a passphrase. It is needed on the driver and on every "
+        "executor.",
+        ("kafka.ssl.keystore.key",),
     ),
     Option(
         "timeout", "timeout_s", _seconds(1, 3600), ALWAYS, "30s",
@@ -312,8 +350,13 @@ class Options:
 
     nodes: tuple[str, ...]
     discover: bool = True
+    user: str | None = None
     password: Secret | None = field(default=None, repr=False)
     password_file: str | None = None
+    tls: bool = False
+    tls_ca_file: str | None = None
+    tls_cert_file: str | None = None
+    tls_key_file: str | None = None
     timeout_s: int = 30
     give_up_after_s: int = 120
     queue: str | None = None
@@ -363,6 +406,24 @@ class Options:
         except OSError as error:
             raise BadOption(f"cannot read the file of the option passwordFile: {error}") from None
 
+    def tls_files(self) -> dict[str, str | None]:
+        """Return the paths of the files of TLS by option."""
+        return {"tlsCaFile": self.tls_ca_file, "tlsCertFile": self.tls_cert_file, "tlsKeyFile": self.tls_key_file}
+
+    def tls_settings(self) -> ssl.SSLContext | None:
+        """Return the settings of TLS, from the files, which are read on each call; None without TLS.
+
+        Raises:
+            BadOption: a file cannot be read, or does not contain what it must.
+        """
+        if not self.tls:
+            return None
+        try:
+            return tls_context(cafile=self.tls_ca_file, certfile=self.tls_cert_file, keyfile=self.tls_key_file)
+        except OSError as error:
+            given = ", ".join(f"{name} {path}" for name, path in self.tls_files().items() if path is not None)
+            raise BadOption(f"cannot use the files of TLS ({given}): {error}") from None
+
 
 def parse(given: Mapping[str, str], use: Use) -> Options:
     """Parse the options of one read or write.
@@ -382,13 +443,31 @@ def parse(given: Mapping[str, str], use: Use) -> Options:
         try:
             values[option.field] = option.read(text)
         except BadOption as error:
-            shown = "" if option.name == "password" else f", not {text!r}"
-            raise BadOption(f"the option {option.name} {error}{shown}") from None
+            raise BadOption(f"the option {option.name} {error}{_shown(option, text)}") from None
     if "nodes" not in values:
         raise BadOption('the option nodes is missing; add .option("nodes", "host:7711")')
-    options = Options(**values)
+    options = Options(**_with_target(values))
     _refuse_conflicts(options, use)
     return options
+
+
+def _shown(option: Option, text: str) -> str:
+    """Return the end of a message with an invalid value; empty if the value is, or may contain, a password."""
+    return "" if option.name == "password" or (option.name == "nodes" and "@" in text) else f", not {text!r}"
+
+
+def _with_target(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values with what the URLs in `nodes` say.
+
+    Raises:
+        BadOption: another option contradicts it.
+    """
+    target: Target = values["nodes"]
+    said = {name: value for name, value in (("tls", target.tls), ("user", target.user)) if value}
+    for name, value in said.items():
+        if values.get(name, value) != value:
+            raise BadOption(f"the option {name} and the URL in the option nodes conflict; set only one of them")
+    return {**values, **said, "nodes": target.nodes}
 
 
 def _unknown(name: str) -> str:
@@ -434,6 +513,21 @@ def _conflicts(options: Options, use: Use) -> tuple[tuple[bool, str], ...]:
         (
             options.password is not None and options.password_file is not None,
             "the options password and passwordFile conflict; set only one of them",
+        ),
+        (
+            options.user is not None and options.password is None and options.password_file is None,
+            f"the user {options.user} needs a password; set the option passwordFile",
+        ),
+        *(
+            (
+                value is not None and not options.tls,
+                f'the option {name} requires TLS; add .option("tls", "true")',
+            )
+            for name, value in options.tls_files().items()
+        ),
+        (
+            options.tls_key_file is not None and options.tls_cert_file is None,
+            "the option tlsKeyFile requires the option tlsCertFile, the certificate of the key",
         ),
         (
             minimum > maximum,

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import pickle
+import ssl
 from pathlib import Path
 
 import pytest
 
 from pyspark_disque.options import ALWAYS, OPTIONS, BadOption, Option, Secret, Use, parse
 from pyspark_disque.schema import IGNORED, METADATA, SINK, SOURCE, source_schema
+from support.certificates import Authority
 
 SAMPLES = {
     "nodes": "one:7711,two", "discover": "false", "password": "hush", "passwordFile": "/run/secret", "timeout": "10s",
+    "user": "mail", "tls": "True", "tlsCaFile": "/run/ca.crt", "tlsCertFile": "/run/tls.crt",
+    "tlsKeyFile": "/run/tls.key",
     "giveUpAfter": "1m", "queue": "q", "queues": "a,b", "queuePattern": "a.*", "includeMetadata": "TRUE",
     "numPartitions": "4", "maxJobsPerTrigger": "100", "minJobsPerTrigger": "1", "maxTriggerDelay": "15m",
     "ackMode": "FAST", "failOnDataLoss": "false", "states": "active,queued", "consume": "true", "maxJobs": "7",
@@ -22,6 +26,8 @@ SAMPLES = {
 """A valid text for each option."""
 VALUES: dict[str, object] = {
     "nodes": ("one:7711", "two"), "discover": False, "password": "hush", "passwordFile": "/run/secret", "timeout": 10,
+    "user": "mail", "tls": True, "tlsCaFile": "/run/ca.crt", "tlsCertFile": "/run/tls.crt",
+    "tlsKeyFile": "/run/tls.key",
     "giveUpAfter": 60, "queue": "q", "queues": ("a", "b"), "queuePattern": "a.*", "includeMetadata": True,
     "numPartitions": 4, "maxJobsPerTrigger": 100, "minJobsPerTrigger": 1, "maxTriggerDelay": 900,
     "ackMode": "fast", "failOnDataLoss": False, "states": ("active", "queued"), "consume": True, "maxJobs": 7,
@@ -30,7 +36,12 @@ VALUES: dict[str, object] = {
     "replicate": 2, "replicateTimeout": 9, "maxlen": 3, "async": True,
 }  # fmt: skip
 """The value of each sample."""
-NEEDS = {name: {"mode": "deduplicated"} for name in ("writeId", "window")}
+NEEDS = {
+    **{name: {"mode": "deduplicated"} for name in ("writeId", "window")},
+    "user": {"passwordFile": "/run/secret"},
+    **{name: {"tls": "true"} for name in ("tlsCaFile", "tlsCertFile")},
+    "tlsKeyFile": {"tls": "true", "tlsCertFile": "/run/tls.crt"},
+}
 """The other options that an option requires."""
 READS = ("read", "stream")
 
@@ -106,6 +117,17 @@ def test_path_is_rejected_because_queues_have_none() -> None:
         ("write", complete("write", retry="0", mode="deduplicated"), "retry 0 means at most once and conflicts"),
         ("write", complete("write", delay="10", ttl="10"), "the delay of 10 s must be shorter than the ttl of 10 s"),
         ("write", {}, "the option nodes is missing"),
+        ("write", complete("write", user="mail"), "the user mail needs a password; set the option passwordFile"),
+        ("write", complete("write", nodes="disques://mail@a"), "the user mail needs a password"),
+        ("read", complete("read", tlsCaFile="c"), "the option tlsCaFile requires TLS"),
+        ("read", complete("read", tls="false", tlsCertFile="c"), "the option tlsCertFile requires TLS"),
+        ("read", complete("read", tls="true", tlsKeyFile="k"), "the option tlsKeyFile requires the option tlsCertFile"),
+        ("stream", complete("stream", nodes="disques://a", tls="false"), "the option tls and the URL .* conflict"),
+        (
+            "write",
+            complete("write", nodes="disques://mail@a", user="ann", password="p"),
+            "the option user and the URL in the option nodes conflict",
+        ),
     ],
 )
 def test_conflicting_options_are_rejected_by_name(use: Use, given: dict[str, str], message: str) -> None:
@@ -116,7 +138,9 @@ def test_conflicting_options_are_rejected_by_name(use: Use, given: dict[str, str
 @pytest.mark.parametrize(
     ("use", "name", "text"),
     [
-        ("read", "nodes", " , "), ("read", "nodes", "a:b"), ("read", "discover", "yes"), ("read", "timeout", "0"),
+        ("read", "nodes", " , "), ("read", "nodes", "a:b"), ("read", "nodes", "disques://a,b"),
+        ("read", "nodes", "http://a"), ("read", "tls", "yes"), ("read", "tlsCaFile", ""), ("write", "user", ""),
+        ("read", "discover", "yes"), ("read", "timeout", "0"),
         ("read", "timeout", "soon"), ("read", "giveUpAfter", "2w"), ("read", "queue", ""), ("read", "states", "ready"),
         ("read", "queuePattern", "("), ("read", "maxJobs", "-1"), ("read", "numPartitions", "1.5"),
         ("stream", "maxJobsPerTrigger", "1000001"), ("stream", "ackMode", "never"), ("write", "mode", "exactlyOnce"),
@@ -132,6 +156,26 @@ def test_invalid_value_is_shown_with_the_expected_form(use: Use, name: str, text
 def test_options_of_spark_itself_are_ignored() -> None:
     given = {**complete("streamWrite"), "checkpointLocation": "/c", "queryName": "n"}
     assert parse(given, "streamWrite") == parse(complete("streamWrite"), "streamWrite")
+
+
+def test_urls_set_tls_and_the_user() -> None:
+    options = parse(complete("read", nodes="disques://mail@a:1, disques://mail@[::1]", passwordFile="/p"), "read")
+    assert (options.nodes, options.tls, options.user) == (("a:1", "[::1]"), True, "mail")
+    assert parse(complete("read", nodes="disque://a", tls="true"), "read").tls
+
+
+def test_settings_of_tls_are_made_from_the_files(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    certificate, key = authority.issue("client")
+    files = {"tlsCaFile": authority.certificate, "tlsCertFile": certificate, "tlsKeyFile": key}
+    options = parse(complete("read", tls="true", **{name: str(path) for name, path in files.items()}), "read")
+    settings = pickle.loads(pickle.dumps(options)).tls_settings()
+    assert (settings.verify_mode, settings.check_hostname) == (ssl.CERT_REQUIRED, True)
+    assert [found["subject"] for found in settings.get_ca_certs()] == [((("commonName", "ca"),),)]
+    key.unlink()
+    with pytest.raises(BadOption, match=rf"cannot use the files of TLS \(.*tlsKeyFile {key}\): .*No such file"):
+        options.tls_settings()
+    assert parse(complete("read"), "read").tls_settings() is None
 
 
 # --- secrets ----------------------------------------------------------------------------------------------------------
@@ -151,6 +195,15 @@ def test_password_is_not_in_error_messages() -> None:
         with pytest.raises(BadOption) as wrong:
             parse(complete("write", password="open sesame", **more), "write")
         assert "sesame" not in str(wrong.value)
+
+
+@pytest.mark.parametrize(
+    "nodes", ["disques://:sesame@a", "disque://u:ses@me@a,b", "u:sesame@a:1", "disques://u:sesame@"]
+)
+def test_password_in_nodes_is_refused_and_not_shown(nodes: str) -> None:
+    with pytest.raises(BadOption, match="the option nodes must ") as wrong:
+        parse(complete("write", nodes=nodes), "write")
+    assert "ses" not in str(wrong.value)
 
 
 def test_password_file_is_read_when_the_password_is_needed(tmp_path: Path) -> None:
