@@ -28,11 +28,11 @@ def start(tmp_path: Path, authority: Authority) -> Iterator[Callable[..., TlsNod
     """A function that starts a node with a certificate of its own, on ports with and without TLS."""
     with ExitStack() as stack:
 
-        def node(*arguments: str, name: str = "n1", clients: str = "no") -> TlsNode:
+        def node(*arguments: str, name: str = "n1", clients: str = "no", certificate: str = "node") -> TlsNode:
             directory = tmp_path / name
             directory.mkdir()
             for suffix in ("crt", "key"):
-                shutil.copy(authority.directory / f"node.{suffix}", directory / f"node.{suffix}")
+                shutil.copy(authority.directory / f"{certificate}.{suffix}", directory / f"node.{suffix}")
             shutil.copy(authority.certificate, directory / "ca.crt")
             return stack.enter_context(TlsNode(directory, authority, free_port(), *arguments, clients=clients))
 

@@ -38,6 +38,16 @@ def test_certificate_that_is_not_trusted_is_refused(node: TlsNode) -> None:
     assert disque.ok("-h", "localhost", "--tls", "--insecure", "ping") == "PONG\n"
 
 
+def test_name_in_the_certificate_can_differ_from_the_host(start: Callable[..., TlsNode], authority: Authority) -> None:
+    authority.issue("tunnel", names="DNS:node.example.com")
+    disque = Disque(start(certificate="tunnel").tls_port)
+    tls = ("-h", "localhost", "--tls", "--cacert", str(authority.certificate))
+    assert disque.ok(*tls, "--sni", "node.example.com", "ping") == "PONG\n"
+    assert disque.ok(*tls, "--sni", "node.example.com", "queues").startswith("queue\t")
+    assert disque(*tls, "ping", DISQUE_SNI="node.example.com").stdout == b"PONG\n"
+    assert disque(*tls, "ping").returncode == Exit.CONNECTION
+
+
 def test_client_certificate_is_sent(start: Callable[..., TlsNode], authority: Authority) -> None:
     node = start(clients="yes")
     pair = ("--cert", str(authority.directory / "client.crt"), "--key", str(authority.directory / "client.key"))

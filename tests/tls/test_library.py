@@ -70,6 +70,18 @@ def _serial(node: TlsNode) -> str:
         return str((connection.getpeercert() or {})["serialNumber"])
 
 
+def test_name_in_the_certificate_can_differ_from_the_address(
+    connect: Connect, start: Callable[..., TlsNode], authority: Authority
+) -> None:
+    authority.issue("tunnel", names="DNS:node.example.com")
+    node = start(certificate="tunnel")
+    connect([url(node)], tls=trusting(authority), tls_server_name="node.example.com").ping()
+    with pytest.raises(ConnectionFailed, match=r"other\.example\.com"):
+        connect([url(node)], tls=trusting(authority), tls_server_name="other.example.com", backoff=ONCE).ping()
+    with pytest.raises(ConnectionFailed, match="localhost"):
+        connect([url(node)], tls=trusting(authority), backoff=ONCE).ping()
+
+
 def test_client_certificate_is_sent(connect: Connect, start: Callable[..., TlsNode], authority: Authority) -> None:
     node = start(clients="yes")
     pair = [str(authority.directory / f"client.{suffix}") for suffix in ("crt", "key")]

@@ -121,7 +121,7 @@ def tls_settings(tls: Tls) -> SSLContext:
 
 def _encrypted(opened: socket.socket, host: str, tls: Tls) -> socket.socket:
     try:
-        return tls_settings(tls).wrap_socket(opened, server_hostname=host)
+        return tls_settings(tls).wrap_socket(opened, server_hostname=tls.server_name or host)
     except OSError:
         opened.close()
         raise

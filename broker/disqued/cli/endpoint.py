@@ -1,9 +1,9 @@
 """The server to connect to: from options, from a URL, from the environment.
 
 Options take precedence over the environment (`DISQUE_HOST`, `DISQUE_PORT`, `DISQUE_USER`, `DISQUE_PASSWORD`,
-`DISQUE_TLS`, `DISQUE_CACERT`, `DISQUE_CERT`, `DISQUE_KEY`), which takes precedence over the defaults. Pass a password
-in the environment, because all users of the machine can see arguments, or in a file that `DISQUE_PASSWORD_FILE` names,
-such as a mounted secret. The file is read at each start, so it can change.
+`DISQUE_TLS`, `DISQUE_CACERT`, `DISQUE_CERT`, `DISQUE_KEY`, `DISQUE_SNI`), which takes precedence over the defaults.
+Pass a password in the environment, because all users of the machine can see arguments, or in a file that
+`DISQUE_PASSWORD_FILE` names, such as a mounted secret. The file is read at each start, so it can change.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ class Tls:
     key: str | None = None
     insecure: bool = False
     """Accept any certificate."""
+    server_name: str | None = None
+    """The name that the certificate must be valid for; None for the host."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,9 @@ class Endpoint:
     """None for a connection without TLS."""
 
     def at(self, host: str, port: int) -> Endpoint:
-        """Another node, which is reached in the same way."""
-        return replace(self, host=host or self.host, port=port, path=None)
+        """Another node, which is reached in the same way, but has a name of its own."""
+        tls = None if self.tls is None else replace(self.tls, server_name=None)
+        return replace(self, host=host or self.host, port=port, path=None, tls=tls)
 
     def __str__(self) -> str:
         """The address as prompts and messages show it: `host:port`, `[ip6]:port` or the path."""
@@ -85,7 +88,20 @@ def endpoint_options() -> argparse.ArgumentParser:
         metavar="URL",
         help="server URL: disque://[[USER]:PASSWORD@]HOST[:PORT], disques:// for TLS, unix:///PATH or a path",
     )
-    add("--user", dest="user", default=argparse.SUPPRESS, help="user name (default: DISQUE_USER, or the default user)")
+    add_login_options(parser)
+    add(
+        "--sni",
+        default=argparse.SUPPRESS,
+        metavar="NAME",
+        help="name in the certificate (default: DISQUE_SNI, or host)",
+    )
+    return parser
+
+
+def add_login_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say as whom and how to connect to any server."""
+    login = parser.add_argument_group("login").add_argument
+    login("--user", default=argparse.SUPPRESS, help="user name (default: DISQUE_USER, or the default user)")
     tls = parser.add_argument_group("TLS").add_argument
     tls("--tls", action="store_true", default=argparse.SUPPRESS, help="use TLS (default: if DISQUE_TLS is yes)")
     for name, what in (
@@ -100,7 +116,6 @@ def endpoint_options() -> argparse.ArgumentParser:
         default=argparse.SUPPRESS,
         help="accept any certificate: whoever intercepts the connection can read and change it",
     )
-    return parser
 
 
 def port(text: str) -> int:
@@ -152,7 +167,7 @@ def choose_endpoint(options: argparse.Namespace, environment: Mapping[str, str] 
     user = getattr(options, "user", environment.get("DISQUE_USER"))
     url: Endpoint | None = getattr(options, "url", None)
     if url is not None:
-        tls = _choose_tls(options, environment, on=url.tls is not None)
+        tls = choose_tls(options, environment, on=url.tls is not None)
         return Endpoint(url.host, url.port, url.path, url.password or password, url.user or user, tls)
     try:
         default_port = port(environment.get("DISQUE_PORT", str(DEFAULT_PORT)))
@@ -164,15 +179,17 @@ def choose_endpoint(options: argparse.Namespace, environment: Mapping[str, str] 
         path=getattr(options, "path", None),
         password=password,
         user=user,
-        tls=_choose_tls(options, environment, on=False),
+        tls=choose_tls(options, environment),
     )
 
 
-def _choose_tls(options: argparse.Namespace, environment: Mapping[str, str], *, on: bool) -> Tls | None:
+def choose_tls(
+    options: argparse.Namespace, environment: Mapping[str, str] = os.environ, *, on: bool = False
+) -> Tls | None:
     """How to use TLS; None without it. `on`: the URL says so."""
     if not (on or getattr(options, "tls", environment.get("DISQUE_TLS") in {"yes", "1"})):
         return None
-    cacert, cert, key = (
-        getattr(options, name, environment.get(f"DISQUE_{name.upper()}")) for name in ("cacert", "cert", "key")
+    cacert, cert, key, sni = (
+        getattr(options, name, environment.get(f"DISQUE_{name.upper()}")) for name in ("cacert", "cert", "key", "sni")
     )
-    return Tls(cacert, cert, key, getattr(options, "insecure", False))
+    return Tls(cacert, cert, key, getattr(options, "insecure", False), sni)

@@ -22,8 +22,8 @@ X = TypeVar("X")
 class TransportFactory(Protocol):
     """Makes the transport of a client."""
 
-    def __call__(self, max_connections: int, tls: ssl.SSLContext | None) -> Transport:
-        """Return a transport that runs at most `max_connections` calls at once; `tls` are the settings for TLS."""
+    def __call__(self, max_connections: int, tls: ssl.SSLContext | None, tls_server_name: str | None) -> Transport:
+        """Return a transport that runs at most `max_connections` calls at once; `BaseClient` documents the others."""
 
 
 class BaseClient:
@@ -38,6 +38,7 @@ class BaseClient:
         user: str | None = None,
         password: str | None = None,
         tls: bool | ssl.SSLContext = False,
+        tls_server_name: str | None = None,
         discover: bool = True,
         connect_timeout_s: float | None = 2.0,
         timeout_s: float | None = 5.0,
@@ -54,6 +55,8 @@ class BaseClient:
             password: Sent with AUTH on every new connection.
             tls: Whether to use TLS, or the settings for it (see `tls_context`). True verifies the nodes with the
                 authorities of the system. A `disques://` URL means True.
+            tls_server_name: The name that the certificates of all nodes must be valid for, for example behind a tunnel;
+                None for the host of each address.
             discover: Ask each node for the other nodes with HELLO, and use them, too. Without it, the client sends only
                 the commands of the caller, and the password.
             connect_timeout_s: Timeout for opening one connection; None means no timeout.
@@ -81,7 +84,7 @@ class BaseClient:
             rng=rng or random.Random(),  # noqa: S311 (spreads load, protects no secret)
         )
         context = tls if isinstance(tls, ssl.SSLContext) else tls_context() if tls or target.tls else None
-        self._session = Session(settings, self.make_transport(max_connections, context))
+        self._session = Session(settings, self.make_transport(max_connections, context, tls_server_name))
 
     @property
     def node(self) -> str | None:

@@ -17,10 +17,12 @@ READ_BYTES = 65536
 class SocketLink:
     """A connected socket and the decoder of its replies."""
 
-    def __init__(self, address: Address, timeout_s: float | None, tls: ssl.SSLContext | None) -> None:
+    def __init__(
+        self, address: Address, timeout_s: float | None, tls: ssl.SSLContext | None, tls_server_name: str | None
+    ) -> None:
         self._address = address
         self.node_id = ""
-        self._socket = _connected(address, timeout_s, tls)
+        self._socket = _connected(address, timeout_s, tls, tls_server_name or address.host)
         self._decoder = Decoder()
 
     @property
@@ -64,7 +66,9 @@ class SocketLink:
         self._socket.close()
 
 
-def _connected(address: Address, timeout_s: float | None, tls: ssl.SSLContext | None) -> socket.socket:
+def _connected(
+    address: Address, timeout_s: float | None, tls: ssl.SSLContext | None, server_name: str
+) -> socket.socket:
     if address.is_unix:
         endpoint = socket.socket(socket.AF_UNIX)
         try:
@@ -80,7 +84,7 @@ def _connected(address: Address, timeout_s: float | None, tls: ssl.SSLContext | 
     if tls is None:
         return endpoint
     try:
-        return tls.wrap_socket(endpoint, server_hostname=address.host)
+        return tls.wrap_socket(endpoint, server_hostname=server_name)
     except OSError:
         endpoint.close()
         raise
@@ -89,13 +93,16 @@ def _connected(address: Address, timeout_s: float | None, tls: ssl.SSLContext | 
 class SocketTransport:
     """The transport for threads."""
 
-    def __init__(self, max_connections: int, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, max_connections: int, tls: ssl.SSLContext | None = None, tls_server_name: str | None = None
+    ) -> None:
         self._tls = tls
+        self._tls_server_name = tls_server_name
         self._slots = threading.Semaphore(max_connections)
 
     async def dial(self, address: Address, timeout_s: float | None) -> SocketLink:
         """Open a connection."""
-        return SocketLink(address, timeout_s, self._tls)
+        return SocketLink(address, timeout_s, self._tls, self._tls_server_name)
 
     async def sleep(self, seconds: float) -> None:
         """Block the thread."""

@@ -63,8 +63,11 @@ class StreamLink:
 class StreamTransport:
     """The transport for tasks of one event loop."""
 
-    def __init__(self, max_connections: int, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, max_connections: int, tls: ssl.SSLContext | None = None, tls_server_name: str | None = None
+    ) -> None:
         self._tls = tls
+        self._tls_server_name = tls_server_name
         self._slots = asyncio.Semaphore(max_connections)
 
     async def dial(self, address: Address, timeout_s: float | None) -> StreamLink:
@@ -72,7 +75,10 @@ class StreamTransport:
         async with asyncio.timeout(timeout_s):
             if address.is_unix:
                 return StreamLink(address, *await asyncio.open_unix_connection(address.host))
-            reader, writer = await asyncio.open_connection(address.host, address.port, ssl=self._tls)
+            server_name = None if self._tls is None else self._tls_server_name
+            reader, writer = await asyncio.open_connection(
+                address.host, address.port, ssl=self._tls, server_hostname=server_name
+            )
         endpoint: socket.socket = writer.get_extra_info("socket")
         endpoint.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # detects a dead node
         return StreamLink(address, reader, writer)

@@ -28,9 +28,18 @@ def connected_client(endpoint: Endpoint) -> Iterator[Client]:
         password = endpoint.password if first.password_accepted else None
     tls = False if endpoint.tls is None or endpoint.path is not None else tls_settings(endpoint.tls)
     user = endpoint.user if password is not None else None
-    once = Backoff(attempts=1)
+    name = None if endpoint.tls is None else endpoint.tls.server_name
+    client = Client(
+        [str(endpoint)],
+        user=user,
+        password=password,
+        tls=tls,
+        tls_server_name=name,
+        discover=False,
+        backoff=Backoff(attempts=1),
+    )
     try:
-        with Client([str(endpoint)], user=user, password=password, tls=tls, discover=False, backoff=once) as client:
+        with client:
             yield client
     except ResponseError as error:
         raise CommandRefusedError(str(error)) from error
