@@ -1,12 +1,19 @@
-"""Queries to all nodes of a cluster in parallel, each through a port forward to its pod."""
+"""Queries to all nodes of a cluster in parallel, each through a port forward to its pod.
+
+A port forward connects to the loopback address, so with TLS the certificate of a node is verified against the host name
+that its pod announces.
+"""
 
 from __future__ import annotations
 
+import argparse
 import base64
 import os
+import ssl
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TypeVar
 
 from disque_operator import names
@@ -14,6 +21,8 @@ from disque_operator.apivalues import Json
 from disque_operator.kubectl.api import Kubectl, MissingError, RequestRefusedError, UnreachableError
 from disque_operator.kubectl.exits import Exit
 from disque_operator.kubectl.forward import LOOPBACK, forwarded
+from disqued.cli.connection import tls_settings
+from disqued.cli.endpoint import Tls, choose_tls
 from disqued.client import Backoff, Client, DisqueError, ResponseError
 
 T = TypeVar("T")
@@ -25,16 +34,45 @@ TIMEOUT_S = 15.0
 PASSWORD_VARIABLE = "DISQUE_PASSWORD"  # noqa: S105  the name of a variable
 
 
+DEFAULT_USER = "default"
+"""The user whose password is in the Secret of the cluster."""
+
+
 class NoReplyError(Exception):
     """A node did not reply; the text says why."""
+
+
+@dataclass(frozen=True)
+class Login:
+    """As whom and how to connect to nodes."""
+
+    user: str | None = None
+    tls: Tls | None = None
+    context: ssl.SSLContext | None = None
+    """The settings that `tls` stands for."""
+
+
+def choose_login(chosen: argparse.Namespace) -> Login:
+    """Return the login from the options that `add_login_options` adds, completed from the environment as by `disque`.
+
+    Raises:
+        RequestRefusedError: a file of TLS cannot be used.
+    """
+    user, tls = getattr(chosen, "user", os.environ.get("DISQUE_USER")), choose_tls(chosen)
+    try:
+        return Login(user, tls, None if tls is None else tls_settings(tls))
+    except OSError as error:
+        raise RequestRefusedError(f"cannot use the files of --cacert, --cert and --key: {error}") from error
 
 
 class Members:
     """The nodes of a cluster."""
 
-    def __init__(self, kubectl: Kubectl, cluster: Json) -> None:
+    def __init__(self, kubectl: Kubectl, cluster: Json, login: Login) -> None:
         self._kubectl = kubectl
-        self._secrets = passwords(kubectl, cluster)
+        self._cluster = cluster
+        self._login = login
+        self._secrets = passwords(kubectl, cluster, login.user)
         self._pods = {pod["metadata"]["name"]: pod for pod in kubectl.pods(cluster["metadata"]["name"])}
         self.unreachable: dict[str, str] = {}
         """Why each node that did not reply failed, by pod."""
@@ -70,7 +108,11 @@ class Members:
         phase = self._pods[pod].get("status", {}).get("phase", "Pending")
         if phase != "Running":
             raise NoReplyError(f"pod is {phase}")
-        with forwarded(self._kubectl, pod, names.CLIENT_PORT) as port, client_at(port, self._secrets) as client:
+        host = pod_host(self._cluster, pod)
+        with (
+            forwarded(self._kubectl, pod, names.CLIENT_PORT) as port,
+            Forward(port, host, self._login).client(self._secrets) as client,
+        ):
             try:
                 return question(client)
             except ResponseError as error:
@@ -79,16 +121,24 @@ class Members:
                 raise NoReplyError(f"no reply ({error})") from error
 
 
-def passwords(kubectl: Kubectl, cluster: Json) -> tuple[str, ...]:
+def pod_host(cluster: Json, pod: str) -> str:
+    """Return the host name that a pod announces."""
+    metadata = cluster["metadata"]
+    return names.pod_host(metadata["name"], metadata["namespace"], names.ordinal(pod))
+
+
+def passwords(kubectl: Kubectl, cluster: Json, user: str | None = None) -> tuple[str, ...]:
     """Return the passwords that nodes may accept, the current one first; empty if there is no Secret.
 
     The spec is ignored: while authentication is being disabled, some nodes still require a password.
 
     Raises:
-        RequestRefusedError: the Secret cannot be read.
+        RequestRefusedError: the Secret cannot be read, or has not the password of the user.
     """
     if given := os.environ.get(PASSWORD_VARIABLE):
         return (given,)
+    if user not in {None, DEFAULT_USER}:
+        raise RequestRefusedError(f"the password of user {user} is missing; set it in {PASSWORD_VARIABLE}")
     try:
         secret = kubectl.json("get", "secret", names.auth_secret(cluster["metadata"]["name"]))
     except MissingError:
@@ -101,28 +151,41 @@ def passwords(kubectl: Kubectl, cluster: Json) -> tuple[str, ...]:
     return tuple(base64.b64decode(value).decode().rstrip("\n") for value in there)
 
 
-def client_at(port: int, secrets: Sequence[str]) -> Client:
-    """Return a client of the node behind a local port, with the first password that the node accepts."""
-    return _client(port, accepted(port, secrets))
+@dataclass(frozen=True)
+class Forward:
+    """The local port that leads to a node, the host name of the node, and how to log in."""
 
+    port: int
+    host: str
+    login: Login
 
-def accepted(port: int, secrets: Sequence[str]) -> str | None:
-    """Return the first of these passwords that the node accepts, or None."""
-    return next((secret for secret in secrets if _accepts(port, secret)), None)
+    def client(self, secrets: Sequence[str]) -> Client:
+        """Return a client of the node, with the first password that the node accepts."""
+        return self._client(self.accepted(secrets))
 
+    def accepted(self, secrets: Sequence[str]) -> str | None:
+        """Return the first of these passwords that the node accepts, or None."""
+        return next((secret for secret in secrets if self._accepts(secret)), None)
 
-def _client(port: int, password: str | None) -> Client:
-    once = Backoff(attempts=1)
-    return Client([f"{LOOPBACK}:{port}"], password=password, discover=False, timeout_s=TIMEOUT_S, backoff=once)
+    def _client(self, password: str | None) -> Client:
+        return Client(
+            [f"{LOOPBACK}:{self.port}"],
+            user=self.login.user,
+            password=password,
+            tls=self.login.context or False,
+            tls_server_name=self.host,
+            discover=False,
+            timeout_s=TIMEOUT_S,
+            backoff=Backoff(attempts=1),
+        )
 
-
-def _accepts(port: int, password: str) -> bool:
-    """Whether the node accepts the password. True if it does not reply, so that the query itself reports the error."""
-    with _client(port, password) as client:
-        try:
-            client.info()  # INFO works while the node loads its AOF, too
-        except ResponseError:
-            return False
-        except DisqueError:
+    def _accepts(self, password: str) -> bool:
+        """Whether the node accepts the password. True without a reply, so that the query itself reports the error."""
+        with self._client(password) as client:
+            try:
+                client.info()  # INFO works while the node loads its AOF, too
+            except ResponseError:
+                return False
+            except DisqueError:
+                return True
             return True
-        return True

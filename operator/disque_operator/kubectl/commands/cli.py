@@ -11,26 +11,43 @@ from disque_operator.apivalues import Json
 from disque_operator.kubectl.api import Kubectl, RequestRefusedError
 from disque_operator.kubectl.exits import Exit
 from disque_operator.kubectl.forward import LOOPBACK, forwarded
-from disque_operator.kubectl.members import PASSWORD_VARIABLE, accepted, passwords
+from disque_operator.kubectl.members import PASSWORD_VARIABLE, Forward, Login, choose_login, passwords, pod_host
+from disqued.cli.endpoint import add_login_options
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("--pod", help="pod to connect to (default: the first ready pod)")
+    add_login_options(parser)
     parser.add_argument("name", help="name of the cluster")
     parser.add_argument("words", nargs=argparse.REMAINDER, metavar="...", help="arguments of `disque`")
 
 
 def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
     """Run `disque` through a port forward to the node, and return the exit status of `disque`."""
-    secrets = passwords(kubectl, kubectl.cluster(chosen.name))
-    with forwarded(kubectl, choose_pod(kubectl.pods(chosen.name), chosen.pod), names.CLIENT_PORT) as port:
-        os.environ |= {"DISQUE_HOST": LOOPBACK, "DISQUE_PORT": str(port)}
-        if password := accepted(port, secrets):
+    login = choose_login(chosen)
+    cluster = kubectl.cluster(chosen.name)
+    secrets = passwords(kubectl, cluster, login.user)
+    pod = choose_pod(kubectl.pods(chosen.name), chosen.pod)
+    host = pod_host(cluster, pod)
+    with forwarded(kubectl, pod, names.CLIENT_PORT) as port:
+        os.environ |= {"DISQUE_HOST": LOOPBACK, "DISQUE_PORT": str(port), **_variables(login, host)}
+        if password := Forward(port, host, login).accepted(secrets):
             os.environ[PASSWORD_VARIABLE] = password
         words = chosen.words[1:] if chosen.words[:1] == ["--"] else chosen.words
+        if login.tls is not None and login.tls.insecure:
+            words = ["--insecure", *words]
         status: int = import_module("disqued.cli.main").main(words)
         return next(each for each in Exit if each.value == status)
+
+
+def _variables(login: Login, host: str) -> dict[str, str]:
+    """Return the variables that tell `disque` how to log in."""
+    tls = login.tls
+    given = {"DISQUE_USER": login.user, "DISQUE_SNI": host}
+    if tls is not None:
+        given |= {"DISQUE_TLS": "yes", "DISQUE_CACERT": tls.cacert, "DISQUE_CERT": tls.cert, "DISQUE_KEY": tls.key}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def choose_pod(pods: list[Json], wanted: str | None) -> str:

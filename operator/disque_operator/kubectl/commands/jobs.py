@@ -11,9 +11,10 @@ from itertools import chain, zip_longest
 
 from disque_operator.kubectl.api import Kubectl
 from disque_operator.kubectl.exits import Exit
-from disque_operator.kubectl.members import Members
+from disque_operator.kubectl.members import Members, choose_login
 from disque_operator.kubectl.output import form, output_option
 from disqued.cli.arguments import at_least
+from disqued.cli.endpoint import add_login_options
 from disqued.cli.units import human_duration
 from disqued.cli.views.columns import Column
 from disqued.cli.views.jobs import CTIME_PER_S, LIMIT, PAGE_SIZE, STATE_STYLES, STATES
@@ -85,13 +86,14 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--limit", type=at_least(int, 0), default=LIMIT, help=f"maximum number of jobs (default {LIMIT}; 0: no limit)"
     )
+    add_login_options(parser)
     output_option(parser)
 
 
 def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
     """List job IDs on all nodes, then query all nodes for these jobs."""
     limit = chosen.limit or None
-    members = Members(kubectl, kubectl.cluster(chosen.name))
+    members = Members(kubectl, kubectl.cluster(chosen.name), choose_login(chosen))
     found = members.query(lambda client: _find(client, chosen.queue, chosen.state, limit))
     wanted = list(interleaved(list(found.values())))
     answers = members.query(lambda client: _show(client, wanted[:limit]))

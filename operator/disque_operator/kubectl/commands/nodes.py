@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from disque_operator.apivalues import Json
 from disque_operator.kubectl.api import Kubectl
 from disque_operator.kubectl.exits import Exit
-from disque_operator.kubectl.members import Members
+from disque_operator.kubectl.members import Members, choose_login
 from disque_operator.kubectl.output import form, output_option
 from disque_operator.kubectl.resource import status
+from disqued.cli.endpoint import add_login_options
 from disqued.cli.units import human_bytes, human_duration
 from disqued.cli.views.columns import Column
 from disqued.cli.views.table import print_rows
@@ -128,13 +129,14 @@ def _id(row: Row) -> str:
 def options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument("name", help="name of the cluster")
+    add_login_options(parser)
     output_option(parser)
 
 
 def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
     """Query all nodes, and print a row for each pod."""
     cluster = kubectl.cluster(chosen.name)
-    members = Members(kubectl, cluster)
+    members = Members(kubectl, cluster, choose_login(chosen))
     answers = members.query(query)
     rows = table(members.kubernetes_nodes, answers, members.unreachable, _recorded_ids(cluster))
     print_rows(COLUMNS, rows, form(chosen), f"No pods found for {chosen.name}.")

@@ -9,8 +9,9 @@ from fnmatch import fnmatchcase
 
 from disque_operator.kubectl.api import Kubectl
 from disque_operator.kubectl.exits import Exit
-from disque_operator.kubectl.members import Members
+from disque_operator.kubectl.members import Members, choose_login
 from disque_operator.kubectl.output import form, output_option
+from disqued.cli.endpoint import add_login_options
 from disqued.cli.units import human_duration
 from disqued.cli.views.columns import Column
 from disqued.cli.views.table import print_rows
@@ -86,12 +87,13 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help="name of the cluster")
     parser.add_argument("pattern", nargs="?", default="*", help="glob pattern of queue names, for example 'mail-*'")
     parser.add_argument("--sort", choices=SORTS, default="length", help="sort order (default: length)")
+    add_login_options(parser)
     output_option(parser)
 
 
 def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
     """Query all nodes for their queues, and print the sums."""
-    members = Members(kubectl, kubectl.cluster(chosen.name))
+    members = Members(kubectl, kubectl.cluster(chosen.name), choose_login(chosen))
     answers = members.query(lambda client: _queues(client, chosen.pattern))
     rows = sorted(merged(answers), key=SORTS[chosen.sort])
     print_rows(COLUMNS, rows, form(chosen), "No queues found." if chosen.pattern == "*" else "No matching queues.")

@@ -20,10 +20,11 @@ from disque_operator import names
 from disque_operator.apivalues import Json
 from disque_operator.kubectl.api import RESOURCE, Kubectl, RequestRefusedError, UnreachableError
 from disque_operator.kubectl.exits import Exit
-from disque_operator.kubectl.members import Members, passwords
+from disque_operator.kubectl.members import Login, Members, choose_login, passwords
 from disque_operator.kubectl.redaction import redacted, scrubbed
 from disque_operator.kubectl.resource import now_utc
 from disqued import __version__
+from disqued.cli.endpoint import add_login_options
 from disqued.client import Client, DisqueError, Reply
 
 T = TypeVar("T")
@@ -61,12 +62,13 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tail", type=int, default=LOG_LINES, metavar="LINES", help=f"recent lines of each log (default {LOG_LINES})"
     )
+    add_login_options(parser)
 
 
 def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
     """Collect the diagnostics, and write the file."""
     cluster = kubectl.cluster(chosen.name)
-    report = Report(kubectl, cluster, chosen.tail)
+    report = Report(kubectl, cluster, chosen.tail, choose_login(chosen))
     report.collect()
     namespace = cluster["metadata"]["namespace"]
     stem = f"disque-report-{namespace}-{chosen.name}-{now_utc():%Y%m%dT%H%M%SZ}"
@@ -81,10 +83,11 @@ def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
 class Report:
     """Collects the files of a report, by their paths in the archive."""
 
-    def __init__(self, kubectl: Kubectl, cluster: Json, log_lines: int) -> None:
+    def __init__(self, kubectl: Kubectl, cluster: Json, log_lines: int, login: Login) -> None:
         self._kubectl = kubectl
         self._cluster = cluster
         self._log_lines = log_lines
+        self._login = login
         self._secrets: tuple[str, ...] = ()
         self.files: dict[str, str] = {}
         self.missing: list[str] = []
@@ -157,7 +160,7 @@ class Report:
         """Add the replies of the nodes."""
 
         def query_all() -> dict[str, dict[str, Reply | str]]:
-            members = Members(self._kubectl, self._cluster)
+            members = Members(self._kubectl, self._cluster, self._login)
             answers = members.query(_query)
             self.missing += [f"nodes/{pod}: {reason}" for pod, reason in members.unreachable.items()]
             return answers
