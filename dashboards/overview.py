@@ -179,6 +179,15 @@ _COMMANDS: Final = Row(
             ),
         ),
         Panel(
+            "Network",
+            "Bytes per second from and to clients, without the cluster bus.",
+            "Bps",
+            (
+                Query(rate("disque_network_received_bytes_total"), "received"),
+                Query(rate("disque_network_sent_bytes_total"), "sent"),
+            ),
+        ),
+        Panel(
             "Refused",
             "What was refused per second: logins with a wrong user or password, requests that the rules of a user do not "
             "allow, and TLS handshakes that failed.",
@@ -191,15 +200,7 @@ _COMMANDS: Final = Row(
                 Query("sum(disque_cluster_links_unproven{<nodes>})", "bus connections without the cluster secret"),
             ),
             empty="nothing was refused",
-        ),
-        Panel(
-            "Network",
-            "Bytes per second from and to clients, without the cluster bus.",
-            "Bps",
-            (
-                Query(rate("disque_network_received_bytes_total"), "received"),
-                Query(rate("disque_network_sent_bytes_total"), "sent"),
-            ),
+            width=24,
         ),
     ),
 )
