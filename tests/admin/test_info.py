@@ -32,7 +32,8 @@ SECTIONS = {
     "total_net_output_bytes instantaneous_input_kbps instantaneous_output_kbps rejected_connections latest_fork_usec "
     "expired_jobs evicted_jobs",
     "CPU": "used_cpu_sys used_cpu_user used_cpu_sys_children used_cpu_user_children",
-    "Access": "logins_failed requests_forbidden_command requests_forbidden_queue requests_forbidden_rate",
+    "Access": "logins_failed requests_forbidden_command requests_forbidden_queue requests_forbidden_rate "
+    "audit_records_lost",
     "Membership": "cluster_links_up cluster_nodes_pfail cluster_nodes_fail cluster_nodes_leaving "
     "cluster_links_unproven cluster_max_skew_ms",
     "Admission": "keys_remembered jobs_deduplicated",

@@ -207,6 +207,14 @@ def _secret_words(_config: Config, args: list[bytes]) -> list[int]:
     return [index for index in range(3, len(args)) if args[index][:1] in {b">", b"<", b"#", b"!"}]
 
 
+def _changes(args: list[bytes]) -> bool:
+    """Whether a request changes users, or clears the log of refusals."""
+    word = args[1].upper()
+    return word in {b"SETUSER", b"DELUSER", b"LOAD", b"SAVE"} or (
+        word == b"LOG" and len(args) > 2 and args[2].upper() == b"RESET"
+    )
+
+
 _EVERYONE: Final = ("connection",)
 _SUBCOMMANDS: Final = {
     b"CAT": Subcommand(_cat, 2, 3, _EVERYONE),
@@ -235,6 +243,7 @@ COMMAND: Final[Command] = Command(
     "O(users)",
     most_words=2 * MOST_RULES,
     secret_words=_secret_words,
+    audited=_changes,
     categories=("admin", "dangerous"),
     subcommands=_SUBCOMMANDS,
 )

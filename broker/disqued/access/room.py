@@ -27,6 +27,8 @@ class AccessRoom(Room):
             raise ReplyError("ERR both `user` lines and aclfile are set: move the lines to the file")
         if config.requirepass and config.requirepass_file:
             raise ReplyError("ERR both requirepass and requirepass-file are set: remove one of them")
+        if config.audit_log_file:
+            self._audit_to(config.audit_log_file)
         if config.aclfile:
             load_users(state)
             return
@@ -36,12 +38,23 @@ class AccessRoom(Room):
             raise ReplyError(f"ERR in a `user` line: {error}") from error
         require_passwords(state)
 
+    def _audit_to(self, name: str) -> None:
+        """Write the audit log to a file. Raises ReplyError."""
+        config = self.state.config
+        if name in {config.appendfilename, config.cluster_config_file, config.logfile} - {""}:
+            raise ReplyError(f"ERR audit-log-file '{name}' is the name of another file of this node: use another name")
+        error = self.state.audit.switch(name)
+        if error:
+            raise ReplyError(f"ERR cannot open audit-log-file '{name}': {error}")
+
     def config_changing(self, attribute: str, value: object) -> None:
-        """Refuse a password that would have no effect, and a file that cannot be read."""
+        """Refuse a password that would have no effect, and a file that cannot be read or written."""
         if attribute in _PASSWORDS and self.state.config.requirepass_file:
             raise ReplyError("ERR passwords come from requirepass-file: change the file, then send SIGHUP")
         if attribute == "requirepass_file" and value:
             read_passwords(self.state, str(value))
+        if attribute == "audit_log_file":
+            self._audit_to(str(value))
 
     def config_changed(self, attribute: str) -> None:
         """Apply other passwords."""
@@ -53,8 +66,10 @@ class AccessRoom(Room):
             apply_changes(state)
 
     def files_changed(self) -> None:
-        """Read the password file again; one that cannot be used changes nothing."""
+        """Open the audit log again, and read the password file again; one that cannot be used changes nothing."""
         state = self.state
+        if state.audit.file is not None:
+            state.audit.file.reopen()
         if not state.config.requirepass_file:
             return
         try:

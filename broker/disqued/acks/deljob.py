@@ -11,6 +11,7 @@ from disqued.core.clients.session import Session
 from disqued.core.cluster.peer import Peer
 from disqued.core.commands.command import Command
 from disqued.core.jobs.job import ACKED
+from disqued.core.runtime.audit import always
 from disqued.core.runtime.manyjobs import for_each_job, queues_of_jobs
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.state import NodeState
@@ -88,5 +89,6 @@ COMMAND: Final[Command] = Command(
     "O(jobs)",
     most_words=MAX_ARGUMENTS,
     queues=queues_of_jobs,
+    audited=always,
     categories=("queueadmin",),
 )

@@ -235,6 +235,11 @@ def _close(state: NodeState, caller: Session, wanted: _Filter) -> int:
     return closed
 
 
+def _changes(args: list[bytes]) -> bool:
+    """Whether a request concerns other connections."""
+    return args[1].upper() in {b"KILL", b"PAUSE", b"UNPAUSE"}
+
+
 _SUBCOMMANDS: Final = {
     b"LIST": Subcommand(_list, categories=("inspect", "admin")),
     b"KILL": Subcommand(_kill, 2, ANY),
@@ -262,6 +267,7 @@ COMMAND: Final[Command] = Command(
     "NO-EVICT ON|OFF | NO-TOUCH ON|OFF",
     "O(clients)",
     allowed_paused=True,
+    audited=_changes,
     categories=("admin", "dangerous"),
     subcommands=_SUBCOMMANDS,
 )

@@ -87,6 +87,11 @@ def _secret_words(config: Config, args: list[bytes]) -> tuple[int, ...]:
     return (3,) if option is not None and option.secret else ()
 
 
+def _changes(args: list[bytes]) -> bool:
+    """Whether a request does more than to show directives."""
+    return args[1].upper() in {b"SET", b"RESETSTAT", b"REWRITE"}
+
+
 _SUBCOMMANDS: Final = {
     b"GET": Subcommand(_get, 3, 3, categories=("inspect", "admin")),
     b"SET": Subcommand(_set, 4, 4),
@@ -104,6 +109,7 @@ COMMAND: Final[Command] = Command(
     "GET pattern | SET name value | RESETSTAT | REWRITE",
     "O(directives)",
     secret_words=_secret_words,
+    audited=_changes,
     categories=("admin", "dangerous"),
     subcommands=_SUBCOMMANDS,
 )

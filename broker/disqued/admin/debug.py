@@ -9,6 +9,7 @@ from disqued.admin.configcmd import rewrite_config_file
 from disqued.core.commands.command import Command
 from disqued.core.commands.subcommand import Subcommand, choose
 from disqued.core.memory.accounting import CLIENT_BYTES, JOB_BYTES, QUEUE_BYTES
+from disqued.core.runtime.audit import always, note_last
 from disqued.core.runtime.flush import flush_all
 from disqued.core.runtime.shutdown import end
 from disqued.errors import ReplyError, shown
@@ -72,6 +73,7 @@ def _restart(state: NodeState, session: Session, args: list[bytes]) -> None:
 
 def _crash_and_recover(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Restart without a clean shutdown."""
+    note_last(state, COMMAND, session, args)
     _restart_process(state, session, _delay_ms(args), graceful=False)
 
 
@@ -86,8 +88,9 @@ def _restart_process(state: NodeState, session: Session, delay_ms: int, *, grace
     session.closing = True
 
 
-def _crash(state: NodeState, _session: Session, args: list[bytes]) -> None:
+def _crash(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Crash the process in the way that the subcommand names."""
+    note_last(state, COMMAND, session, args)
     state.host.crash(args[1].decode().lower())
 
 
@@ -113,5 +116,6 @@ COMMAND: Final[Command] = Command(
     "Deletes everything, sleeps, restarts or crashes the server.",
     "FLUSHALL | LOADAOF | SLEEP seconds | ERROR text | STRUCTSIZE | RESTART [ms] | CRASH-AND-RECOVER [ms] | SEGFAULT | "
     "OOM | ASSERT",
+    audited=always,
     categories=("admin", "dangerous"),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disqued.core.commands.command import Command
+from disqued.core.runtime.audit import always
 
 if TYPE_CHECKING:
     from disqued.core.clients.session import Session
@@ -26,5 +27,6 @@ COMMAND: Final[Command] = Command(
     monitor,
     "server",
     "Streams every command that the server runs.",
+    audited=always,
     categories=("admin", "dangerous"),
 )

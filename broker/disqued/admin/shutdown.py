@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disqued.core.commands.command import Command
+from disqued.core.runtime.audit import always
 from disqued.core.runtime.shutdown import FAILED, end, end_controlled
 from disqued.errors import CommandSyntaxError, NodeEnding, ReplyError
 
@@ -40,5 +41,6 @@ COMMAND: Final[Command] = Command(
     "server",
     "Stops the server cleanly.",
     "[REWRITE-AOF]",
+    audited=always,
     categories=("admin", "dangerous"),
 )

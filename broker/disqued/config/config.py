@@ -94,6 +94,7 @@ class Config:
     user: tuple[tuple[bytes, ...], ...]
     aclfile: str
     acllog_max_len: int
+    audit_log_file: str
     protected_mode: bool
     rename_command: tuple[tuple[bytes, bytes], ...]
 

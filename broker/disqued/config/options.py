@@ -346,6 +346,16 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         "acllog-max-len", _COUNT, 128, "clients", "Maximum number of entries in ACL LOG.", settable=True, added=True
     ),
     Option(
+        "audit-log-file",
+        Text(optional=True),
+        "",
+        "observation",
+        "File for the audit log: who changed what, as lines of JSON; empty for none. See "
+        "[access control](operations/access.md#audit-log).",
+        settable=True,
+        added=True,
+    ),
+    Option(
         "protected-mode",
         _YES_NO,
         True,

@@ -57,6 +57,6 @@ def _user(state: NodeState, headers: Mapping[str, str], client: str) -> User | A
         return waiting
     password, name = given
     try:
-        return find_user(state, client.encode(), password, name or None)
+        return find_user(state, client.encode(), password, name or None, tls=state.config.http_tls)
     except ReplyError:
         return users.default if users.open_to_all and not name else NEEDS_LOGIN

@@ -6,6 +6,7 @@ from typing import Final
 
 from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
+from disqued.core.runtime.audit import always
 from disqued.core.runtime.manyjobs import for_each_job, queues_of_jobs
 from disqued.core.runtime.state import NodeState
 from disqued.resp.limits import MAX_ARGUMENTS
@@ -36,5 +37,6 @@ COMMAND: Final[Command] = Command(
     "O(jobs)",
     most_words=MAX_ARGUMENTS,
     queues=queues_of_jobs,
+    audited=always,
     categories=("queueadmin",),
 )

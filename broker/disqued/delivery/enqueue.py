@@ -14,6 +14,7 @@ from disqued.core.commands.command import Command
 from disqued.core.jobs.job import ACTIVE, DELIVERED
 from disqued.core.lifecycle.lifecycle import COUNT_DELIVERY, COUNT_NACK, SILENT
 from disqued.core.queues.queue import PAUSED_IN
+from disqued.core.runtime.audit import always
 from disqued.core.runtime.manyjobs import for_each_job, queues_of_jobs
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.state import NodeState
@@ -92,5 +93,6 @@ COMMAND: Final[Command] = Command(
     "O(jobs)",
     most_words=MAX_ARGUMENTS,
     queues=queues_of_jobs,
+    audited=always,
     categories=("queueadmin",),
 )

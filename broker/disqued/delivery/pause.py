@@ -96,6 +96,11 @@ def current_records(state: NodeState) -> Iterator[list[Words]]:
             return
 
 
+def _changes(args: list[bytes]) -> bool:
+    """Whether a request does more than to show the state of a queue."""
+    return any(word.upper() != b"STATE" for word in args[2:])
+
+
 RECORD: Final[RecordKind] = RecordKind("PAUSE", 3, record_fault, load_record, current_records)
 
 MESSAGE: Final[Message] = Message(
@@ -116,5 +121,6 @@ COMMAND: Final[Command] = Command(
     "Pauses a queue in input, output or both, or resumes it, and replies with its state.",
     "queue in|out|all|none|state|bcast [in|out|all|none|state|bcast ...]",
     queues=first_word,
+    audited=_changes,
     categories=("queueadmin",),
 )

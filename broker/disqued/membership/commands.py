@@ -176,6 +176,14 @@ def _release_waiting_clients(state: NodeState) -> None:
             release(state, blocked, reply)
 
 
+def _changes(args: list[bytes]) -> bool:
+    """Whether a request changes the cluster."""
+    word = args[1].upper()
+    return word in {b"MEET", b"FORGET", b"RESET"} or (
+        word == b"LEAVING" and len(args) > 2 and args[2].upper() != b"STATUS"
+    )
+
+
 _SUBCOMMANDS: Final = {
     b"MEET": Subcommand(_meet, 4, 5),
     b"NODES": Subcommand(_nodes, categories=("inspect", "clusteradmin")),
@@ -197,6 +205,7 @@ COMMAND: Final[Command] = Command(
     "MEET ip port [bus-port] | NODES | MYID | INFO | SAVECONFIG | FORGET node-id | RESET [SOFT|HARD] | "
     "LEAVING [yes|no|status]",
     "O(nodes)",
+    audited=_changes,
     categories=("clusteradmin", "admin", "dangerous"),
     subcommands=_SUBCOMMANDS,
 )

@@ -24,6 +24,7 @@ from disqued.core.host.host import Host
 from disqued.core.jobs.job import Job
 from disqued.core.memory.accounting import BIG_BYTES, CLIENT_BYTES
 from disqued.core.output.ready import Driver, Ready
+from disqued.core.runtime.audit import Audited
 from disqued.core.runtime.authentication import is_served, leave, welcome
 from disqued.core.runtime.clientlimits import ClientLimits
 from disqued.core.runtime.counters import CONNECTIONS, JOBS_EXPIRED, RECORDS_EXPIRED, REJECTED_CONNECTIONS
@@ -89,6 +90,9 @@ class Node:
         state.command_entries = [CommandEntry(command) for command in commands]
         entries = {entry.command.name: entry for entry in state.command_entries}
         assert len(entries) == len(state.command_entries), "two commands have one name"
+        for entry in state.command_entries:
+            if entry.audited:
+                entry.handler = Audited(entry.command).run
         names = rename_commands([entry.name for entry in state.command_entries], state.config.rename_command)
         for name, original in names.items():
             entry = entries[original.decode()]
@@ -122,6 +126,12 @@ class Node:
         """End the node, as SHUTDOWN does; False if that fails and the node continues."""
         self.state.now_ms = now_ms
         return end(self.state)
+
+    def flush_audit(self) -> None:
+        """Write the records of the audit log that wait, and wait for that: the process ends."""
+        file = self.state.audit.file
+        if file is not None:
+            file.flush()
 
     def end_controlled(self, session: Session, now_ms: i64) -> None:
         """Begin to end the node as SHUTDOWN REWRITE-AOF does, for a session that gets the reply if that fails."""

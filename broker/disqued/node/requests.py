@@ -15,6 +15,7 @@ from disqued.core.clients.session import REPLY_OFF, REPLY_ON, REPLY_SKIP, Sessio
 from disqued.core.commands.entry import CommandEntry
 from disqued.core.commands.longcommand import LongCommand
 from disqued.core.memory.accounting import BIG_BYTES, COPIES_UNDER_WAY, EVICTION
+from disqued.core.runtime.audit import note
 from disqued.core.runtime.authorization import authorize
 from disqued.core.runtime.clientlimits import ClientLimits
 from disqued.core.runtime.counters import REQUESTS_REFUSED_UNREAD
@@ -218,11 +219,15 @@ class Requests:
             self._state.errors.add(error.code)
             if entry is not None:
                 entry.failed += 1
+                if entry.audited:
+                    note(self._state, entry, session, args, error.text)
             session.out.append(error.encode())
         except Exception as bug:  # noqa: BLE001 - a bug in one command must not end the node
             self._state.errors.add("ERR")
             if entry is not None:
                 entry.failed += 1
+                if entry.audited:
+                    note(self._state, entry, session, args, "internal error")
             self._report_bug(session, args, bug)
 
     def _report_bug(self, session: Session, args: list[bytes], error: Exception) -> None:

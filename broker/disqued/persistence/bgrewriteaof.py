@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disqued.core.commands.command import Command
+from disqued.core.runtime.audit import always
 from disqued.errors import ReplyError
 from disqued.persistence.room import aof_of
 
@@ -30,5 +31,6 @@ COMMAND: Final[Command] = Command(
     "server",
     "Rewrites the append-only file in the background.",
     complexity="O(jobs)",
+    audited=always,
     categories=("admin",),
 )

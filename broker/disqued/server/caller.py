@@ -90,6 +90,7 @@ class Caller:
         self._connection: Connection | None = Connection(shell, 0)
         self._connection.address = address.encode()
         self._connection.connection_made(self._pipe)
+        self._connection.tls = shell.node.state.config.http_tls
         self._admitted = not self._connection.closing
 
     def authenticate(self, password: bytes, user: bytes | None = None) -> None:

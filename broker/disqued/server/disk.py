@@ -124,6 +124,7 @@ class FileDisk:
         if (
             self._running == 0
             and work.verb == disk.APPEND
+            and work.direct
             and not self._slow
             and line is not None
             and not line.waiting
@@ -208,7 +209,7 @@ class FileDisk:
         """Mark work as finished, and start what waited for it."""
         self._free.append(worker)
         self._running -= 1
-        if work.verb == disk.APPEND:
+        if work.verb == disk.APPEND and work.direct:
             self._slow = worker.spent_ns > SLOW_NS
         names = self._names(work)
         for name in names:

@@ -12,6 +12,7 @@ import stat
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 from disqued.core.host.host import MemoryLimit, ProcessFacts
@@ -66,6 +67,10 @@ class ProcessHost:
     def wall_us(self) -> int:
         """The wall clock in unix microseconds."""
         return time.time_ns() // 1000
+
+    def wall_text(self) -> str:
+        """The wall clock as in RFC 3339."""
+        return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def facts(self) -> ProcessFacts:
         """The facts about the process that INFO shows."""

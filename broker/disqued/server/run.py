@@ -326,6 +326,7 @@ class Run:
         shell.stop()
         bus.end()
         http.end()
+        self._node.flush_audit()
         for _ in range(_LAST_TURNS):
             if not sessions and not bus.connected and not http.connected:
                 break

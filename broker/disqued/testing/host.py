@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from datetime import UTC, datetime
 
 from disqued.core.host.disk import REMOVE, DiskWork
 from disqued.core.host.host import MemoryLimit, ProcessFacts
@@ -59,6 +60,11 @@ class FakeHost:
     def wall_us(self) -> int:
         """Virtual time plus the shift of the wall clock."""
         return self.now_ms * 1000 + self.wall_ahead_us
+
+    def wall_text(self) -> str:
+        """Virtual time as text."""
+        at_ms = self.wall_us() // 1000
+        return f"{datetime.fromtimestamp(at_ms // 1000, UTC):%Y-%m-%dT%H:%M:%S}.{at_ms % 1000:03}Z"
 
     def stopwatch_ns(self) -> int:
         """Advances by `command_ns` per reading."""

@@ -44,6 +44,8 @@ class Command:
     """The categories of `access.catalogue` that it belongs to, besides `all`."""
     subcommands: Mapping[bytes, Subcommand] | None = None
     """Its table of subcommands, whose rows may have other categories."""
+    audited: Callable[[list[bytes]], bool] | None = None
+    """Returns whether the audit log shows a request, because it changes something; None for commands without such."""
     before_auth: bool = False
     """Allowed before AUTH. (Not in `flags`, because COMMAND shows the flags of the original.)"""
     most_words: int = 64

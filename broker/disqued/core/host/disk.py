@@ -56,6 +56,8 @@ class DiskWork:
         self.data: list[bytes] = []
         self.offset: i64 = 0
         self.size: i64 = 0
+        self.direct: bool = True
+        """Whether a short APPEND may be done at once; not for a file that may be on another, slower disk."""
         self.finished: bool = False
         self.spent_ms: i64 = 0
         """How long `start` took, if it is finished then."""

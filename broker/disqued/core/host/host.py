@@ -50,6 +50,9 @@ class Host(Protocol):
     def wall_us(self) -> int:
         """Wall-clock time in unix microseconds, for display only: timers use the `now_ms` of each input."""
 
+    def wall_text(self) -> str:
+        """Wall-clock time in UTC with milliseconds, as in RFC 3339: `2027-01-15T08:00:00.000Z`."""
+
     def stopwatch_ns(self) -> int:
         """A monotonic clock in nanoseconds, to measure durations."""
 

@@ -83,7 +83,7 @@ def authenticate(state: NodeState, session: Session, password: bytes, name: byte
     a wrong user or password.
     """
     try:
-        user = find_user(state, session.address, password, name)
+        user = find_user(state, session.address, password, name, tls=session.tls)
     except LoginRefused:
         welcome(state, session)
         raise
@@ -96,7 +96,9 @@ def authenticate(state: NodeState, session: Session, password: bytes, name: byte
     _become(state, session, user, b"" if user.rules.any_password else digest(password))
 
 
-def find_user(state: NodeState, address: bytes, password: bytes, name: bytes | None = None) -> User:
+def find_user(
+    state: NodeState, address: bytes, password: bytes, name: bytes | None = None, *, tls: bool = False
+) -> User:
     """The user with this name and password, for a client at an address. Raises ReplyError as `authenticate` does."""
     users = state.users
     if name in {None, DEFAULT} and users.open_to_all:
@@ -105,11 +107,12 @@ def find_user(state: NodeState, address: bytes, password: bytes, name: bytes | N
     user = users.by_name.get(name or DEFAULT)
     if user is not None and user.rules.accepts(hashed):
         return user
-    delay_ms = _note_failure(state, address, name or DEFAULT)
-    raise LoginRefused(delay_ms, named=name is not None)
+    refused = LoginRefused(0, named=name is not None)
+    refused.delay_ms = _note_failure(state, address, name or DEFAULT, tls=tls, outcome=refused.text)
+    raise refused
 
 
-def _note_failure(state: NodeState, address: bytes, name: bytes) -> int:
+def _note_failure(state: NodeState, address: bytes, name: bytes, *, tls: bool, outcome: str) -> int:
     """Count and log a failed login; returns by how much the answer is delayed."""
     users = state.users
     state.counters.add(LOGINS_FAILED)
@@ -118,6 +121,7 @@ def _note_failure(state: NodeState, address: bytes, name: bytes) -> int:
     if count > 0:
         user = quote_word(name[:_LOGGED_NAME_BYTES]).decode()
         state.host.log("warning", f"Login failed: user={user} address={quote_word(address).decode()} failures={count}")
+        state.audit.note_login(name, address, tls=tls, outcome=outcome, failures=int(count))
     return int(users.failures.note(host_of(address), state.now_ms))
 
 

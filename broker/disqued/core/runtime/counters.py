@@ -93,7 +93,11 @@ REFUSED_QUEUES: Final = Counter(
 REFUSED_FOR_RATE: Final = Counter(
     "requests_forbidden_rate", _REFUSED, metric="disque_requests_forbidden_total", labels=(("reason", "rate"),)
 )
-ACCESS_COUNTERS: Final = (LOGINS_FAILED, REFUSED_COMMANDS, REFUSED_QUEUES, REFUSED_FOR_RATE)
+AUDIT_RECORDS_LOST: Final = Counter(
+    "audit_records_lost",
+    "Records of the audit log that were not written, because the disk was full, failed, or was too slow.",
+)
+ACCESS_COUNTERS: Final = (LOGINS_FAILED, REFUSED_COMMANDS, REFUSED_QUEUES, REFUSED_FOR_RATE, AUDIT_RECORDS_LOST)
 """Of the access room."""
 
 COUNTERS: Final = (

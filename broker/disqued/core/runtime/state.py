@@ -27,6 +27,7 @@ from disqued.core.jobs.jobid import JobIds
 from disqued.core.lifecycle.events import Events, Listener
 from disqued.core.lifecycle.lifecycle import Lifecycle
 from disqued.core.output.ready import Ready
+from disqued.core.runtime.auditlog import AuditLog
 from disqued.core.runtime.monitoring import Monitoring
 from disqued.core.runtime.throughput import Throughput
 from disqued.core.telemetry.counter import Counters
@@ -83,8 +84,7 @@ class NodeState:
         # counters and output
         self.counters = Counters()
         self.errors = ErrorCounts(self.counters)
-        self.traffic = [Traffic(self.counters) for _ in range(KINDS)]
-        """By type of message."""
+        self.traffic = [Traffic(self.counters) for _ in range(KINDS)]  # by type of message
         self.throughput = Throughput(self.counters)
         self.ready = Ready(self.traffic)
         self.ready.changes = self.lifecycle.journal.changes
@@ -110,6 +110,7 @@ class NodeState:
         """Commands that run in slices (`runtime.slices`), the next one first."""
         self.client_pause = ClientPause()
         self.monitoring = Monitoring(config, host, self.ready)
+        self.audit = AuditLog(host, self.counters, self.view)
 
     def next_ctime(self) -> i64:
         """The creation time of a new job: unix milliseconds * 1000000, greater than any before on this node."""
