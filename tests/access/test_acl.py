@@ -214,3 +214,20 @@ def test_users_are_in_the_configuration_file_as_in_redis() -> None:
 def test_a_node_does_not_start_with_wrong_users(text: str, why: str) -> None:
     with pytest.raises(ReplyError, match=why):
         LocalNode(load(text, (), no_include))
+
+
+def test_config_rewrite_keeps_the_users_of_the_configuration_file() -> None:
+    host = FakeHost()
+    host.config_text = f"# users\nuser mail on #{HASH} ~mail:* +@producer\n\nuser ops on nopass ~* +@all\ntimeout 5\n"
+    local = LocalNode(load(host.config_text, (), no_include), host)
+    client = local.client()
+    before = client.call("ACL", "LIST")
+    client.call("CONFIG", "SET", "timeout", 7)
+    client.call("ACL", "SETUSER", "web", "on", ">x")
+    assert client.raw("CONFIG", "REWRITE") == b"+OK\r\n"
+    assert host.config_text.startswith(
+        f"# users\nuser mail on #{HASH} ~mail:* +@producer\n\nuser ops on nopass ~* +@all\n"
+    )
+    assert "timeout 7\n" in host.config_text
+    local.restart()
+    assert local.client().call("ACL", "LIST") == before

@@ -21,12 +21,12 @@ def listed(client: LocalClient) -> list[dict[str, str]]:
     return [dict(word.split("=", 1) for word in line.split(" ")) for line in lines]
 
 
-def test_the_line_of_a_connection_has_the_fields_of_the_original(client: LocalClient) -> None:
+def test_the_line_of_a_connection_has_the_fields_of_the_original_and_its_user(client: LocalClient) -> None:
     client.session.descriptor = 7
     line = ask(client, "CLIENT", "LIST")
     assert line == (
         b"id=1 addr=127.0.0.1:40000 fd=7 name= age=0 idle=0 flags=N qbuf=0 qbuf-free=0 obl=0 oll=0 omem=0 events=r "
-        b"cmd=client\n"
+        b"cmd=client user=default\n"
     )
 
 

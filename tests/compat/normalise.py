@@ -70,6 +70,7 @@ MASKS = (
     Mask(r"^DEBUG STRUCTSIZE$", r"", rb"job:\d+ queue:\d+ client:\d+ ", b"job:<n> queue:<n> client:<n> "),
     Mask(r"^CLIENT ID$", r"", rb"^\d+$", b"<n>"),
     Mask(r"^CLIENT LIST", r"", rb"\bid=\d+ addr=127\.0\.0\.1:\d+ fd=\d+", b"id=<n> addr=<client> fd=<n>"),
+    Mask(r"^CLIENT LIST", r"", rb" user=\w*", b""),  # see docs/differences.md
     Mask(r"^CLIENT LIST", r"", rb"\bage=[0-3] idle=[0-3]\b", b"age=<s> idle=<s>"),
     Mask(r"^CLIENT LIST", r"", rb"\bqbuf=\d+ qbuf-free=\d+\b", b"qbuf=<bytes> qbuf-free=<bytes>"),
     _info("process_id|uptime_in_seconds|used_memory|used_memory_rss|used_memory_peak", rb"\d+"),

@@ -120,3 +120,16 @@ def test_failed_handshakes_are_counted(start: Callable[..., TlsNode]) -> None:
     with socket.create_connection(("127.0.0.1", port)) as http:
         http.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
         assert b"disque_tls_handshakes_failed_total 1" in read_all(http)
+
+
+@pytest.mark.parametrize(("clients", "name", "user"), [("yes", "client", "client"), ("optional", "", "default")])
+def test_a_verified_certificate_names_the_user(
+    start: Callable[..., TlsNode], authority: Authority, clients: str, name: str, user: str
+) -> None:
+    node = start("--tls-auth-clients-user", "CN", clients=clients)
+    with node.dial(trusting(authority, name)) as connection:
+        ask(connection, b"ACL SETUSER client on +acl")
+    with node.dial(trusting(authority, name)) as connection:
+        assert user.encode() in ask(connection, b"ACL WHOAMI")
+    with node.dial(trusting(authority, "other" if name else "")) as connection:
+        assert b"default" in ask(connection, b"ACL WHOAMI")

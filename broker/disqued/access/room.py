@@ -57,8 +57,10 @@ class AccessRoom(Room):
             self._audit_to(str(value))
 
     def config_changed(self, attribute: str) -> None:
-        """Apply other passwords."""
+        """Apply other passwords, and whether certificates name users."""
         state = self.state
+        if attribute == "tls_auth_clients_user":
+            apply_changes(state)
         if attribute in _PASSWORDS or attribute == "requirepass_file":
             if not _passwords(state):
                 state.users.require([])

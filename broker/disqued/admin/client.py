@@ -52,7 +52,8 @@ def _flags(session: Session) -> bytes:
 def _describe(state: NodeState, session: Session) -> bytes:
     """One connection as `name=value` words: times in seconds, sizes in bytes.
 
-    The original splits output into a fixed buffer (obl) and a list (oll entries, omem bytes); here all of it is a list.
+    The original has no user, and splits output into a fixed buffer (obl) and a list (oll entries, omem bytes); here all
+    of it is a list.
     """
     return b" ".join(
         (
@@ -70,6 +71,7 @@ def _describe(state: NodeState, session: Session) -> bytes:
             b"omem=%d" % session.output_bytes(),
             b"events=%b" % (b"rw" if session.out else b"r"),
             b"cmd=%b" % session.last_command,
+            b"user=%b" % (b"" if session.user is None else session.user.name),
         )
     )
 
@@ -102,10 +104,9 @@ class _List(LongWork):
 
 def _info(state: NodeState, session: Session, _args: list[bytes]) -> None:
     """Reply with the line of this connection, the client's library and the protocol version."""
-    user = b"" if session.user is None else session.user.name
     session.reply_bulk(
-        b"%b user=%b lib-name=%b lib-ver=%b resp=%d\n"
-        % (_describe(state, session), user, session.library, session.library_version, session.protocol)
+        b"%b lib-name=%b lib-ver=%b resp=%d\n"
+        % (_describe(state, session), session.library, session.library_version, session.protocol)
     )
 
 

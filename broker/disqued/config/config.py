@@ -82,6 +82,7 @@ class Config:
     tls_key_file: str
     tls_ca_cert_file: str
     tls_auth_clients: str
+    tls_auth_clients_user: str
     tls_min_version: str
     tls_ciphers: str
     http_tls: bool

@@ -239,6 +239,16 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         added=True,
     ),
     Option(
+        "tls-auth-clients-user",
+        Choice(("off", "cn")),
+        "off",
+        "clients",
+        "`cn`: a client on `tls-port` whose certificate has the name of a user as its common name is that user without "
+        "AUTH. `off`: certificates name no user. See [TLS](operations/tls.md#users-of-certificates).",
+        settable=True,
+        added=True,
+    ),
+    Option(
         "tls-min-version",
         Choice(("1.2", "1.3")),
         "1.2",

@@ -12,6 +12,7 @@ from mypy_extensions import i64
 from disqued.core.memory.accounting import BIG_BYTES
 from disqued.core.runtime.counters import CLOSED_FOR_OUTPUT
 from disqued.server.keepalive import keep_alive
+from disqued.server.peername import common_name
 from disqued.server.shell import Shell, SocketSession
 
 FREE_OUTPUT_BYTES: Final = 16 << 10
@@ -35,7 +36,10 @@ class Connection(SocketSession):
     def connection_made(self, transport: Transport) -> None:
         """The client was accepted."""
         self._transport = transport
-        self.tls = transport.get_extra_info("ssl_object") is not None
+        encrypted = transport.get_extra_info("ssl_object")
+        self.tls = encrypted is not None
+        if encrypted is not None and self._shell.node.state.config.tls_auth_clients_user != "off":
+            self.certificate_name = common_name(encrypted.getpeercert())
         sock: socket.socket | None = transport.get_extra_info("socket")
         if sock is not None:
             self.descriptor = sock.fileno()

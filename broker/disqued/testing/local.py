@@ -260,10 +260,14 @@ class LocalNode(Driver):
         session = Session(address or b"127.0.0.1:%d" % (40000 + len(self._clients)), self.now_ms)
         session.unix_socket = unix_socket
         client = LocalClient(self, session)
-        self._clients[id(session)] = client
-        self.node.connected(session)
-        self.flush()
+        self.add(client)
         return client
+
+    def add(self, client: LocalClient) -> None:
+        """Open the connection of a client whose session has further attributes."""
+        self._clients[id(client.session)] = client
+        self.node.connected(client.session)
+        self.flush()
 
     def flush(self) -> None:
         """End a turn: carry the node's output to the network and to its clients, as the server does."""

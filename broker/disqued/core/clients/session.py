@@ -35,6 +35,8 @@ class Session:
         self.unix_socket: bool = False
         self.tls: bool = False
         """Whether the connection uses TLS."""
+        self.certificate_name = b""
+        """The common name of the certificate that the client proved to have; empty without one."""
         self.descriptor: i64 = -1
         self.created_ms: i64 = now_ms
         self.active_ms: i64 = now_ms

@@ -21,6 +21,8 @@ from disqued.core.runtime.waiting import release, suspend
 from disqued.errors import LoginRefused, ReplyError
 from disqued.resp.words import quote_word
 
+BY_CERTIFICATE: Final = b"certificate"
+"""The login of a session whose certificate names its user; no digest of a password is that short."""
 _LOGGED_NAME_BYTES: Final = 64
 _LOOPBACK: Final = (b"127.", b"[::1]:", b"[::ffff:127.")
 
@@ -38,9 +40,24 @@ class DelayedRefusal(Blocked):
 
 
 def welcome(state: NodeState, session: Session) -> None:
-    """A session has logged in as nobody: it is the default user if that needs no password."""
+    """A session has not logged in: it is the user that its certificate names, or the default user without password."""
     users = state.users
+    named = _named_by_certificate(state, session)
+    if named is not None:
+        _become(state, session, named, BY_CERTIFICATE)
+        return
     _become(state, session, users.default if users.open_to_all else None, b"")
+
+
+def _named_by_certificate(state: NodeState, session: Session) -> User | None:
+    """The user whose name a session's certificate has, if that user can log in now."""
+    if not session.certificate_name or state.config.tls_auth_clients_user == "off":
+        return None
+    user = state.users.by_name.get(session.certificate_name)
+    if user is None or not user.rules.enabled:
+        return None
+    most = user.rules.most_connections
+    return None if 0 < most <= user.connections and session.user is not user else user
 
 
 def is_served(state: NodeState, session: Session) -> bool:
@@ -141,7 +158,7 @@ def apply_changes(state: NodeState) -> None:
         user = session.user
         if user is None or (user is state.users.default and not session.login):
             welcome(state, session)
-        elif user.removed or not _still_admits(user, session.login):
+        elif user.removed or not _still_admits(state, user, session.login):
             _end(state, session)
             continue
         user = session.user
@@ -150,9 +167,11 @@ def apply_changes(state: NodeState) -> None:
             _end(state, session)
 
 
-def _still_admits(user: User, login: bytes) -> bool:
+def _still_admits(state: NodeState, user: User, login: bytes) -> bool:
     """Whether a session could log in again as it did."""
     rules = user.rules
+    if login == BY_CERTIFICATE:
+        return rules.enabled and state.config.tls_auth_clients_user != "off"
     return rules.enabled and (rules.any_password or login in rules.passwords)
 
 
