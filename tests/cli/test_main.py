@@ -88,7 +88,7 @@ def test_guide_lists_the_exit_statuses() -> None:
     [
         (["-p"], "Unrecognized option or bad number of args for: '-p' (expected one argument)"),
         (["-p", "x"], "Unrecognized option or bad number of args for: '-p' ('x' is not a port number (0 to 65535))"),
-        (["-u", "http://x"], "'http://x' is not a valid URL; use disque://[[user]:password@]host[:port], disques:// for TLS, or unix:///path"),
+        (["-u", "http://x"], "'http://x' is not a valid URL; use disque://[[user]:password@]host[:port], disques://"),
         (["queues", "--bogus"], "Unrecognized option or bad number of args for: '--bogus'"),
         (["queues", "--sort", "x"], "for: '--sort' (invalid choice: 'x'"),
         (["peek"], "the following arguments are required: queue"),
