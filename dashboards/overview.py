@@ -189,8 +189,8 @@ _COMMANDS: Final = Row(
         ),
         Panel(
             "Refused",
-            "What was refused per second: logins with a wrong user or password, requests that the rules of a user do not "
-            "allow, and TLS handshakes that failed.",
+            "What was refused per second: logins with a wrong user or password, requests that the rules of a user "
+            "do not allow, and TLS handshakes that failed.",
             "ops",
             (
                 Query(rate("disque_logins_failed_total"), "logins"),

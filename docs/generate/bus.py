@@ -111,8 +111,8 @@ _HEAD: Final = """\
 
 Nodes speak the bus protocol of Disque 1.0-rc1, version 1, over TCP, by default on the port for clients + 10000. A
 cluster may mix disqued nodes and nodes of the original. With a secret of the cluster, nodes authenticate each
-connection; nothing is encrypted. Without a secret, keep the bus in a private network: see
-[security of the bus](../operations/bus-security.md).
+connection. With `tls-cluster`, all of this is inside of TLS with certificates of both nodes. Without both, keep the bus
+in a private network: see [security of the bus](../operations/bus-security.md).
 
 Every node opens one connection to each other node and sends all its frames on it; only a PONG is sent on the connection
 of its PING. Frames for a node without a connection are dropped: a node that needs a reply repeats its request.

@@ -62,7 +62,7 @@ OWNED: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         (
             *("tls-port", "tls-cert-file", "tls-key-file", "tls-ca-cert-file", "tls-auth-clients"),
-            *("tls-min-version", "tls-ciphers", "http-tls", "cluster-announce-tls-port"),
+            *("tls-min-version", "tls-ciphers", "tls-cluster", "http-tls", "cluster-announce-tls-port"),
         ),
         _TLS,
     ),

@@ -7,6 +7,7 @@ import gc
 import socket
 import struct
 from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 
 import pytest
 import uvloop
@@ -16,10 +17,12 @@ from disqued.core.cluster.peer import Link, Peer
 from disqued.node import Node
 from disqued.server import listener
 from disqued.server.bus import Bus
+from disqued.server.certificates import Certificates
 from disqued.server.shell import Clock, Shell
 from disqued.testing.host import FakeHost
 from disqued.testing.local import NODE_ID
 from disqued.testing.ports import free_port
+from support.certificates import Authority
 
 TIMES = 30
 RESET = struct.pack("ii", 1, 0)
@@ -34,18 +37,26 @@ def no_collector() -> Iterator[None]:
     gc.enable()
 
 
-def garbage(scene: Callable[[Shell, Bus], Awaitable[None]]) -> int:
-    """How many objects only the collector can free after `TIMES` runs of the scene, not counting the first runs."""
+def garbage(scene: Callable[[Shell, Bus], Awaitable[None]], certificates: Path | None = None) -> int:
+    """How many objects only the collector can free after `TIMES` runs of the scene, not counting the first runs.
+
+    The bus uses TLS if there is a directory with `certificates`.
+    """
 
     async def play() -> int:
         loop = asyncio.get_running_loop()
         config = Config()
         config.port = free_port()
         config.bind = ("127.0.0.1",)
+        if certificates is not None:
+            config.tls_cluster = True
+            config.tls_cert_file, config.tls_key_file, config.tls_ca_cert_file = (
+                str(certificates / name) for name in ("node.crt", "node.key", "ca.crt")
+            )
         host = FakeHost()
         clock = Clock(host.now_ms)
         shell = Shell(loop, Node(config, host, NODE_ID, clock.now_ms()), clock)
-        bus = Bus(shell, loop)
+        bus = Bus(shell, loop, Certificates(config, host.log) if certificates is not None else None)
         servers = await bus.listen(listener.open_bus_sockets(config), 100)
         for _ in range(3):
             await scene(shell, bus)
@@ -111,6 +122,50 @@ def test_closed_links_leave_no_garbage() -> None:
         await until(lambda: bus.connected == 0)
 
     assert garbage(scene) == 0
+
+
+@pytest.mark.parametrize("names", ["IP:127.0.0.1", "IP:192.0.2.1"])
+def test_links_with_tls_leave_no_garbage_whether_the_certificate_fits_or_not(tmp_path: Path, names: str) -> None:
+    Authority(tmp_path).issue("node", names=names)
+
+    async def scene(shell: Shell, bus: Bus) -> None:
+        link = Link(peer_at(shell, b"127.0.0.1", own_bus_port(shell)), 0)
+        bus.dial(link)
+        await until(lambda: bus.connected == 2 or link.closed)
+        if not link.closed:
+            shell.node.ready.hang_up_link(link)
+            shell.carry()
+        await until(lambda: bus.connected == 0)
+
+    assert garbage(scene, tmp_path) == 0
+
+
+def test_failed_handshakes_leave_no_garbage(tmp_path: Path) -> None:
+    Authority(tmp_path).issue("node")
+
+    async def scene(shell: Shell, _bus: Bus) -> None:
+        with socket.create_connection(("127.0.0.1", own_bus_port(shell))) as unknown:
+            unknown.setblocking(False)
+            unknown.sendall(b"DbuZ" * 40)
+            await asyncio.sleep(0.01)
+
+    assert garbage(scene, tmp_path) == 0
+
+
+def test_dialling_a_node_without_tls_leaves_no_garbage(tmp_path: Path) -> None:
+    Authority(tmp_path).issue("node")
+
+    async def scene(shell: Shell, bus: Bus) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as plain:
+            plain.setblocking(False)
+            link = Link(peer_at(shell, b"127.0.0.1", plain.getsockname()[1]), 0)
+            bus.dial(link)
+            connection, _ = await asyncio.get_running_loop().sock_accept(plain)
+            with connection:
+                connection.sendall(b"DbuZ" * 40)
+                await until(lambda: link.closed)
+
+    assert garbage(scene, tmp_path) == 0
 
 
 def test_garbage_is_detected() -> None:

@@ -85,6 +85,7 @@ class Config:
     tls_auth_clients_user: str
     tls_min_version: str
     tls_ciphers: str
+    tls_cluster: bool
     http_tls: bool
     cluster_announce_tls_port: int
     http_actions: bool

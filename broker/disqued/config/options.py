@@ -267,6 +267,15 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         added=True,
     ),
     Option(
+        "tls-cluster",
+        _YES_NO,
+        False,
+        "sockets",
+        "Whether the bus port uses TLS, in both directions. All nodes of a cluster need the same value; nodes always "
+        "verify each other with `tls-ca-cert-file`. See [TLS](operations/tls.md#between-nodes).",
+        added=True,
+    ),
+    Option(
         "http-tls",
         _YES_NO,
         False,

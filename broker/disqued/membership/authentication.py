@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from disqued.bus import kinds
 from disqued.bus.bigendian import read_u32, u32
+from disqued.membership.certified import proves_its_name
 from disqued.membership.kept import membership_of
 from disqued.membership.nodes import is_node_id
 from disqued.membership.ping import greeting
@@ -112,7 +113,7 @@ def _check(state: NodeState, peer: Peer, link: Link, frame: Frame, nonce: bytes,
     state.ready.release(link)
 
 
-def handle_proof(state: NodeState, link: Link, _sender: Peer | None, frame: Frame) -> None:
+def handle_proof(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -> None:
     """Check the proof of the node that opened a connection: from now on the connection belongs to that node."""
     if link.peer is not None or not link.nonces or link.proven or link.refused:
         return
@@ -120,8 +121,9 @@ def handle_proof(state: NodeState, link: Link, _sender: Peer | None, frame: Fram
     if is_node_id(frame.sender) and proven_with(
         state.secrets, [frame.payload], DIALLER, link.nonces, frame.sender, own_id
     ):
-        link.proven = True
-        link.bind(frame.sender)
+        if proves_its_name(state, link, sender, frame):
+            link.proven = True
+            link.bind(frame.sender)
     else:
         refuse(state, link, frame, "it has another cluster secret (cluster-secret-file)")
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from disqued.bus.extension import NOBODY
 from disqued.membership import nodes
 from disqued.membership.authentication import refuse_unproven, waits_for_proof
+from disqued.membership.certified import proves_its_name
 from disqued.membership.kept import membership_of
 from disqued.membership.nodes import is_node_id
 from disqued.membership.ping import send_ping
@@ -39,6 +40,8 @@ def admits(state: NodeState, link: Link, sender: Peer | None, frame: Frame) -> b
         if state.config.cluster_secret_required:
             refuse_unproven(state, link, frame)
             return False
+    if not proves_its_name(state, link, sender, frame):
+        return False
     own = membership_of(state)
     if NOBODY not in {frame.cluster, own.cluster} and frame.cluster != own.cluster:
         return _refuse(state, link, frame, "it belongs to another cluster (cluster-name)")

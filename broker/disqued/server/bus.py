@@ -2,6 +2,9 @@
 
 Opening a link never blocks the node. Links to nodes that are down are retried ten times a second with the garbage
 collector off, so that path raises no exceptions: they would leave reference cycles.
+
+With `tls-cluster`, a link is connected when its handshake is done and, if this node opened it, the certificate fits the
+peer. The certificates of nodes that connect to this one are compared with what they announce (`membership.certified`).
 """
 
 from __future__ import annotations
@@ -10,13 +13,17 @@ import asyncio
 import errno
 import os
 import socket
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeAlias
 
 from disqued.core.cluster.peer import Link
+from disqued.membership.certified import fits, log_failure, why_refused
+from disqued.server.certificates import Certificates
+from disqued.server.listener import Accepting, serve
 from disqued.server.network import Network
 from disqued.server.peerlink import PeerLink
 from disqued.server.shell import Shell
+from disqued.server.tlsport import HANDSHAKE_S, TlsPort, reason
 
 Address: TypeAlias = tuple[Any, ...]
 """An address of the socket module: host and port, and for IPv6 also flow and scope."""
@@ -25,10 +32,19 @@ Address: TypeAlias = tuple[Any, ...]
 class Bus(Network):
     """Everything between the links of one node and the operating system."""
 
-    def __init__(self, shell: Shell, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        shell: Shell,
+        loop: asyncio.AbstractEventLoop,
+        certificates: Certificates | None = None,
+        count_failed: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Open no sockets yet. `certificates` is None without TLS; `count_failed` counts a failed handshake."""
         shell.network = self
         self._shell = shell
         self._loop = loop
+        self._certificates = certificates
+        self._count_failed = count_failed
         self._most_incoming = 0
         self._incoming = 0
         self._full = False
@@ -41,7 +57,7 @@ class Bus(Network):
         """Names that are being resolved."""
         self._ending = False
 
-    async def listen(self, sockets: Sequence[socket.socket], most_incoming: int) -> list[asyncio.Server]:
+    async def listen(self, sockets: Sequence[socket.socket], most_incoming: int) -> list[Accepting]:
         """Accept up to `most_incoming` connections of other nodes on listening sockets.
 
         If `cluster-bind` or `bind` names addresses, links are opened from the first one of each family, from which
@@ -53,10 +69,13 @@ class Bus(Network):
             for sock in reversed(sockets):
                 host, _, *scope = sock.getsockname()
                 self._sources[sock.family] = (host, 0, *scope)
-        backlog = config.tcp_backlog
+        if self._certificates is None:
+            return await serve(list(sockets), self._accept, config.tcp_backlog)
+        settings = self._certificates.bus_accept_settings
         return [
-            await self._loop.create_server(self._accept, sock=sock, backlog=backlog)  # type: ignore[arg-type]
-            for sock in sockets
+            TlsPort(
+                list(sockets), settings, self._accept, self._free, self._handshake_failed, self._longest_handshake_s
+            )
         ]
 
     def _accept(self) -> PeerLink:
@@ -64,8 +83,14 @@ class Bus(Network):
 
     # --- links that are connected -------------------------------------------------------------------------------------
 
+    def _free(self) -> int:
+        """How many more connections of other nodes are allowed."""
+        return self._most_incoming - self._incoming
+
     def _made(self, carrier: PeerLink) -> bool:
         """Register a connected link; False to refuse it."""
+        if not self._fits(carrier.link):
+            return False
         if carrier.link.peer is None:
             if self._ending or not self._has_room():
                 return False
@@ -74,6 +99,18 @@ class Bus(Network):
             self._loop.call_later(timeout_s, self._expect_node, carrier)
         self._links[carrier] = None
         return True
+
+    def _fits(self, link: Link) -> bool:
+        """Whether the certificate of a node that this one dialled fits it; otherwise it is not told anything."""
+        peer, names = link.peer, link.names
+        if peer is None or names is None:
+            return True
+        state = self._shell.node.state
+        link.names = None
+        if fits(state, names, peer.host, peer.ip):
+            return True
+        log_failure(state, link.remote_ip.decode(), f"is refused: {why_refused(names, peer.host, peer.ip)}")
+        return False
 
     def _has_room(self) -> bool:
         """Whether one more connection is allowed. Logs the first one that is not."""
@@ -120,8 +157,10 @@ class Bus(Network):
         for family, address in await self._resolve(host, port):
             sock, why = await self._connect(family, address)
             if sock is not None:
-                await self._loop.create_connection(lambda: protocol, sock=sock)
-                return
+                why = await self._open(protocol, sock, str(address[0]))
+                if not why:
+                    return
+                break
         where = f"{host.decode('utf-8', 'replace')}:{port}"
         self._log("debug", f"Can't connect to node {carrier.name()} at {where}: {why}")
         carrier.failed()
@@ -159,6 +198,37 @@ class Bus(Network):
             loop.remove_writer(sock)
             timer.cancel()
         return sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) if writable else errno.ETIMEDOUT
+
+    async def _open(self, protocol: asyncio.Protocol, sock: socket.socket, address: str) -> str:
+        """Make a connected socket a link, with TLS after a handshake; returns why that failed, empty if it did not."""
+        if self._certificates is None:
+            await self._loop.create_connection(lambda: protocol, sock=sock)
+            return ""
+        try:
+            await self._loop.create_connection(
+                lambda: protocol,
+                sock=sock,
+                ssl=self._certificates.bus_dial_settings(),
+                server_hostname="",
+                ssl_handshake_timeout=self._longest_handshake_s(),
+            )
+        except OSError as error:
+            why = reason(error)
+            self._handshake_failed(address, why)
+            return why
+        return ""
+
+    def _longest_handshake_s(self) -> float:
+        return min(self._shell.node.state.config.cluster_node_timeout / 1000, HANDSHAKE_S)
+
+    def _handshake_failed(self, address: str, why: str) -> None:
+        self._count_failed()
+        log_failure(
+            self._shell.node.state,
+            address,
+            f"is refused, the TLS handshake failed: {why}. All nodes need tls-cluster yes, and certificates that are "
+            "signed by an authority in tls-ca-cert-file.",
+        )
 
     # --- names --------------------------------------------------------------------------------------------------------
 

@@ -44,13 +44,18 @@ class Settings:
     """For the port for clients."""
     http: ssl.SSLContext
     """For the HTTP port: requests no certificates."""
+    bus_accept: ssl.SSLContext
+    """For connections of other nodes, whose certificates are verified with `tls-cluster`."""
+    bus_dial: ssl.SSLContext
+    """For connections to other nodes, whose certificates are verified with `tls-cluster`."""
     expires_s: int
     """When the first certificate of `tls-cert-file` expires, in unix seconds."""
 
 
 def used(config: Config) -> list[str]:
     """The directives that switch TLS on."""
-    return [name for name, on in (("tls-port", config.tls_port), ("http-tls", config.http_tls)) if on]
+    uses = (("tls-port", config.tls_port), ("tls-cluster", config.tls_cluster), ("http-tls", config.http_tls))
+    return [name for name, on in uses if on]
 
 
 def load(config: Config) -> Settings:
@@ -67,17 +72,26 @@ def load(config: Config) -> Settings:
             f"tls-auth-clients {config.tls_auth_clients} needs tls-ca-cert-file to verify the certificates of clients: "
             "set it, or set tls-auth-clients no"
         )
+    if config.tls_cluster and not config.tls_ca_cert_file:
+        raise TlsError("tls-cluster needs tls-ca-cert-file to verify the certificates of other nodes: set it")
     http = _context(config)
     clients = _context(config)
     if config.tls_port and config.tls_auth_clients != "no":
         _trust(clients, config.tls_ca_cert_file)
         clients.verify_mode = _VERIFY[config.tls_auth_clients]
-    return Settings(clients, http, min(_expiries("tls-cert-file", config.tls_cert_file)))
+    bus_accept = _context(config)
+    bus_dial = _context(config, ssl.PROTOCOL_TLS_CLIENT)
+    bus_dial.check_hostname = False  # `membership.certified` compares the names, in both directions
+    if config.tls_cluster:
+        for context in (bus_accept, bus_dial):
+            _trust(context, config.tls_ca_cert_file)
+            context.verify_mode = ssl.CERT_REQUIRED
+    return Settings(clients, http, bus_accept, bus_dial, min(_expiries("tls-cert-file", config.tls_cert_file)))
 
 
-def _context(config: Config) -> ssl.SSLContext:
-    """The settings of a server that requests no certificates."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+def _context(config: Config, side: int = ssl.PROTOCOL_TLS_SERVER) -> ssl.SSLContext:
+    """The settings of one side, by default those of a server that requests no certificates."""
+    context = ssl.SSLContext(side)
     context.minimum_version = _VERSIONS[config.tls_min_version]
     if config.tls_ciphers:
         try:
@@ -196,6 +210,16 @@ class Certificates:
         """The settings for a new connection to the HTTP port."""
         assert self._settings is not None
         return self._settings.http
+
+    def bus_accept_settings(self) -> ssl.SSLContext:
+        """The settings for a new connection of another node."""
+        assert self._settings is not None
+        return self._settings.bus_accept
+
+    def bus_dial_settings(self) -> ssl.SSLContext:
+        """The settings for a new connection to another node."""
+        assert self._settings is not None
+        return self._settings.bus_dial
 
     def change(self, attribute: str, value: object) -> str:
         """Use another value of a directive; returns why that does not work, empty if it does."""

@@ -16,6 +16,7 @@ from mypy_extensions import i64
 
 from disqued.core.cluster.peer import Carrier, Link
 from disqued.core.runtime.counters import LINKS_OVERFLOWED, LOST_BYTES
+from disqued.membership.certified import names_in
 from disqued.server.keepalive import keep_alive
 from disqued.server.shell import Shell
 
@@ -33,7 +34,8 @@ class PeerLink(Carrier):
         self, shell: Shell, link: Link, made: Callable[[PeerLink], bool], lost: Callable[[PeerLink], None]
     ) -> None:
         self.link = link
-        link.carrier = self
+        if link.peer is not None:  # one that the other node opens has nothing to send before it is made, if it ever is
+            link.carrier = self
         self._shell = shell
         self._made = made
         self._lost = lost
@@ -53,11 +55,15 @@ class PeerLink(Carrier):
         """The connection is made, by this node or the other one."""
         link = self.link
         self._transport = transport
+        link.carrier = self
+        link.remote_ip = _address(transport.get_extra_info("peername"))
+        link.local_ip = _address(transport.get_extra_info("sockname"))
+        certificate: dict[str, Any] | None = transport.get_extra_info("peercert")
+        if certificate is not None:
+            link.names = names_in(certificate.get("subjectAltName", ()))
         if link.closed or not self._made(self):
             self.close()
             return
-        link.remote_ip = _address(transport.get_extra_info("peername"))
-        link.local_ip = _address(transport.get_extra_info("sockname"))
         sock: socket.socket | None = transport.get_extra_info("socket")
         if sock is not None:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -154,11 +154,11 @@ class Run:
         self._signals.wake(loop)
         shell = Shell(loop, self._node, self._clock)
         self._signals.files_changed.append(shell.files_changed)
-        bus = Bus(shell, loop)
         host = self._host
         host.disk.attach(loop, shell.disk_done)
         figures = ServerFigures(lambda: why_not_ready(self._node))
         figures.certificates = self._certificates
+        bus = Bus(shell, loop, self._certificates if self._config.tls_cluster else None, figures.handshake_failed)
         self._signals.files_changed.append(self._certificates.renew)
         routes = (*ROUTES, *metricspage.routes(figures), *self._console(loop, shell).routes)
         http = HttpPort(loop, self._node, routes, figures.http_answers)
@@ -219,10 +219,10 @@ class Run:
         return [*servers, tls]
 
     @staticmethod
-    def _handshake_failed(figures: ServerFigures, why: str) -> None:
+    def _handshake_failed(figures: ServerFigures, address: str, why: str) -> None:
         """Count and log a TLS handshake that failed."""
         figures.handshake_failed()
-        logs.write("verbose", f"TLS handshake failed: {why}")
+        logs.write("verbose", f"TLS handshake failed: {address}: {why}")
 
     def _free_places(self) -> int:
         """How many more clients may connect."""
@@ -284,14 +284,15 @@ class Run:
 
     def _warn_of_open_bus(self) -> None:
         """Warn if other machines can reach the bus port and nothing keeps them from acting as nodes."""
-        if self._node.state.secrets:
+        if self._node.state.secrets or self._config.tls_cluster:
             return
         open_to = [sock.getsockname()[0] for sock in self._bus_sockets if not _is_loopback(sock)]
         if open_to:
             logs.write(
                 "warning",
                 f"WARNING: the bus port is open on {', '.join(open_to)}, and every program that can reach it can act "
-                "as a node of the cluster. Set cluster-secret-file, or cluster-bind to a private address.",
+                "as a node of the cluster. Set cluster-secret-file or tls-cluster, or cluster-bind to a private "
+                "address.",
             )
 
     def _announce(self) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 HANDSHAKE_S: Final = 10.0
-"""The time for a handshake. The loop closes the connection after it."""
+"""The longest time for a handshake. The loop closes the connection after it."""
 PAUSE_S: Final = 1.0
 """How long nothing is accepted when the process has no descriptors left."""
 
@@ -27,12 +27,14 @@ class TlsPort:
         settings: Callable[[], ssl.SSLContext],
         accept: Callable[[], object],
         most: Callable[[], int],
-        failed: Callable[[str], None],
+        failed: Callable[[str, str], None],
+        longest_s: Callable[[], float] = lambda: HANDSHAKE_S,
     ) -> None:
         """Accept connections.
 
         `settings` returns the settings for the next connection, `accept` its protocol, `most` how many handshakes may
-        run now. `failed` is called with the reason when a handshake fails.
+        run now, `longest_s` how long one may take. `failed` is called with the address and the reason when a handshake
+        fails.
         """
         self._loop = asyncio.get_running_loop()
         self._sockets = sockets
@@ -40,6 +42,7 @@ class TlsPort:
         self._accept: Callable[[], asyncio.Protocol] = accept  # type: ignore[assignment]
         self._most = most
         self._failed = failed
+        self._longest_s = longest_s
         self._handshakes: dict[asyncio.Task[None], None] = {}
         """The running handshakes, the oldest first."""
         for sock in sockets:
@@ -77,16 +80,12 @@ class TlsPort:
         why = ""
         try:
             await self._loop.connect_accepted_socket(
-                self._accept, connection, ssl=self._settings(), ssl_handshake_timeout=HANDSHAKE_S
+                self._accept, connection, ssl=self._settings(), ssl_handshake_timeout=self._longest_s()
             )
-        except ssl.SSLError as error:
-            why = str(error.reason or error).replace("_", " ").lower()
-            error.__traceback__ = None  # it refers to the error: a cycle, and the garbage collector is off
-        except OSError as error:  # a time-out is one
-            why = str(error.strerror or error) or type(error).__name__
-            error.__traceback__ = None
+        except OSError as error:
+            why = reason(error)
         if why:
-            self._failed(f"{address}: {why}")
+            self._failed(address, why)
 
     def close(self) -> None:
         """Accept no more, and end the running handshakes."""
@@ -100,3 +99,12 @@ class TlsPort:
     def handshakes(self) -> int:
         """How many handshakes are running."""
         return len(self._handshakes)
+
+
+def reason(error: OSError) -> str:
+    """Why a handshake failed. The error must not be used any more."""
+    error.__traceback__ = None  # it refers to the error: a cycle, and the garbage collector is off
+    if isinstance(error, ssl.SSLError):
+        detail = getattr(error, "verify_message", "")
+        return str(error.reason or error).replace("_", " ").lower() + (f" ({detail})" if detail else "")
+    return str(error.strerror or error) or type(error).__name__  # a time-out is one

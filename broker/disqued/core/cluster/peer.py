@@ -130,6 +130,8 @@ class Link:
         self.local_ip = local_ip
         """Address of this end, as the other node sees it."""
         self.reader = FrameReader(MAX_UNKNOWN_BYTES)
+        self.names: tuple[bytes, ...] | None = None
+        """The names in the certificate of the other end until they are verified; None if there is nothing to verify."""
         self.sender = b""
         """The only node that may send on a connection which it opened, since its first PING or MEET was admitted; empty
         before that."""
