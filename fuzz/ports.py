@@ -209,6 +209,10 @@ class _Wire(Transport):
 
     resume_reading = pause_reading
 
+    def can_write_eof(self) -> bool:
+        """A connection without TLS can close one side."""
+        return True
+
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """Nothing is buffered."""
 

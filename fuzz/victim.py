@@ -124,9 +124,7 @@ class Victim(LocalNode):
         """A new connection whose replies are collected."""
         session = Session(b"192.0.2.1:%d" % (1024 + self.node.state.sessions_made % 60000), self.now_ms)
         client = Collector(self, session)
-        self._clients[id(session)] = client
-        self.node.connected(session)
-        self.flush()
+        self.admit(client)
         return client
 
     def forget(self, client: LocalClient) -> None:

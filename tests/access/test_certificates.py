@@ -23,7 +23,7 @@ def connect(local: LocalNode, name: bytes) -> LocalClient:
     session.tls = True
     session.certificate_name = name
     client = LocalClient(local, session)
-    local.add(client)
+    local.admit(client)
     return client
 
 

@@ -260,10 +260,10 @@ class LocalNode(Driver):
         session = Session(address or b"127.0.0.1:%d" % (40000 + len(self._clients)), self.now_ms)
         session.unix_socket = unix_socket
         client = LocalClient(self, session)
-        self.add(client)
+        self.admit(client)
         return client
 
-    def add(self, client: LocalClient) -> None:
+    def admit(self, client: LocalClient) -> None:
         """Open the connection of a client whose session has further attributes."""
         self._clients[id(client.session)] = client
         self.node.connected(client.session)

@@ -263,12 +263,6 @@ MUTATIONS: Final[dict[str, Mutation]] = {
         patched=((LogFile, "_sync_done", _ignore_sync_error),),
         policy="always",
     ),
-    "end-without-sync": Mutation(
-        "the delivery of a delayed at-most-once job is not synced before it is confirmed",
-        "logged power",
-        patched=((LogFile, "must_sync", _silent),),
-        policy="everysec",
-    ),
     "forget-groups": Mutation(
         "changes during a rewrite are missing in the new file", "logged kills", patched=((Rewrite, "follow", _silent),)
     ),
