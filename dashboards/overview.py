@@ -197,7 +197,7 @@ _COMMANDS: Final = Row(
                 Query(rate("disque_requests_forbidden_total", by="reason"), "requests, {{reason}}"),
                 Query(rate("disque_tls_handshakes_failed_total"), "TLS handshakes"),
                 Query(rate("disque_audit_records_lost_total"), "audit records that could not be written"),
-                Query("sum(disque_tls_certificate_refused{<nodes>})", "new certificates that do not work"),
+                Query("sum(disque_tls_certificate_refused{<nodes>}) or vector(0)", "new certificates that do not work"),
                 Query("sum(disque_cluster_links_unproven{<nodes>})", "bus connections without the cluster secret"),
             ),
             empty="nothing was refused",
