@@ -237,7 +237,7 @@ def test_jobs_stay_selected_until_the_action_is_done(open_node: OpenNode, look: 
             page.keyboard.press(press)
             expect(page.locator("#password")).to_be_hidden()
             if press == "Escape":
-                expect(page.locator("#notice")).to_contain_text("requirepass")
+                expect(page.locator("#notice")).to_contain_text("password required")
                 expect(page.locator("#jobs-actions")).to_contain_text("1 selected")
         expect(page.locator("#live")).to_have_text("1 of 1 job deleted.")
         assert client.call("QLEN", "mail") == 0
