@@ -63,13 +63,22 @@ class LoadWatch:
                     self._history.promise(sent.sender.number, job)
 
     def _check_promises(self, member: Member) -> None:
-        """A node has everything again that it had confirmed and had when it went down. What it has is on its disk."""
+        """A node has everything again that it had confirmed and had when it went down.
+
+        The other jobs that it found are promised from now on, too, if the next loss cannot take them: after a killed
+        process, the end of the file may only be in the memory of the system, which a power loss takes.
+        """
         table = member.node.state.lifecycle.table
-        for job_id, expires_ms in self._history.owed.pop(member.number, {}).items():
+        owed = self._history.owed.pop(member.number, {})
+        for job_id, expires_ms in owed.items():
             if table.get(job_id) is None and expires_ms > member.now_ms + NEARLY_OVER_MS:
                 self._violate(member, f"{job_id!r} is not there any more, as was promised")
+        disk, name = member.host.disk, member.config.appendfilename
+        size = len(disk.files.get(name, b""))
+        safe = self._history.policy != "always" or size == 0 or disk.synced_bytes(name) == size
         for job in table.jobs():
-            self._history.promise(member.number, job)
+            if safe or job.id in owed:
+                self._history.promise(member.number, job)
 
     def _check_one_restart(self, member: Member) -> None:
         """A controlled restart happens once.
