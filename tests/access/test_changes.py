@@ -87,10 +87,10 @@ def test_connections_of_a_user_can_be_closed(admin: LocalClient, log_in: LogIn) 
     assert user.closed
 
 
-def password_file(text: str) -> tuple[LocalNode, FakeHost]:
+def password_file(text: bytes) -> tuple[LocalNode, FakeHost]:
     """A node whose password is in a file."""
     host = FakeHost()
-    host.files["/run/password"] = text
+    host.secret_files["/run/password"] = text
     config = Config()
     config.assign("requirepass_file", "/run/password")
     return LocalNode(config, host), host
@@ -103,34 +103,34 @@ def reread(local: LocalNode) -> None:
 
 
 def test_a_password_comes_from_a_file_and_changes_with_it() -> None:
-    local, host = password_file("first\n")
+    local, host = password_file(b"first\n")
     client = local.client()
     assert client.raw("PING").startswith(b"-NOAUTH ")
     assert client.raw("AUTH", "first") == b"+OK\r\n"
-    host.files["/run/password"] = "second\nfirst\n"
+    host.secret_files["/run/password"] = b"second\nfirst\n"
     reread(local)
     assert client.raw("PING") == b"+PONG\r\n"
     assert local.client().raw("AUTH", "second") == b"+OK\r\n"
-    host.files["/run/password"] = "second\n"
+    host.secret_files["/run/password"] = b"second\n"
     reread(local)
     assert client.closed
     assert local.client().raw("AUTH", "first") == b"-ERR invalid password\r\n"
 
 
 def test_a_password_file_that_cannot_be_used_changes_nothing() -> None:
-    local, host = password_file("first")
-    for text in ("", "a\nb\nc\n", "\nx\n", "x" * 513):
-        host.files["/run/password"] = text
+    local, host = password_file(b"first")
+    for text in (b"", b"a\nb\nc\n", b"\nx\n", b"x" * 513):
+        host.secret_files["/run/password"] = text
         reread(local)
         assert "must have one password" in host.log_lines[-1][1]
         assert local.client().raw("AUTH", "first") == b"+OK\r\n"
-    del host.files["/run/password"]
+    del host.secret_files["/run/password"]
     reread(local)
     assert host.log_lines[-1][1].endswith("cannot read requirepass-file '/run/password': No such file or directory")
 
 
 def test_with_a_password_file_requirepass_cannot_be_set() -> None:
-    local, _ = password_file("first")
+    local, _ = password_file(b"first")
     client = local.client()
     client.call("AUTH", "first")
     assert client.raw("CONFIG", "SET", "requirepass", "x").startswith(b"-ERR passwords come from requirepass-file")

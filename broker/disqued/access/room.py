@@ -103,10 +103,10 @@ def _passwords(state: NodeState) -> list[bytes]:
 def read_passwords(state: NodeState, path: str) -> list[bytes]:
     """The password in a file and, in a second line, the former one. Raises ReplyError."""
     try:
-        text = state.host.read_file(path)
+        content = state.host.read_secret(path)
     except OSError as error:
         raise ReplyError(f"ERR cannot read requirepass-file '{path}': {error.strerror}") from error
-    lines = text.encode("utf-8", "surrogateescape").replace(b"\r\n", b"\n").rstrip(b"\n").split(b"\n")
+    lines = content.replace(b"\r\n", b"\n").rstrip(b"\n").split(b"\n")
     if not all(lines) or len(lines) > 2 or max(map(len, lines)) > _MAX_PASSWORD_BYTES:
         raise ReplyError(
             f"ERR requirepass-file '{path}' must have one password, or two in two lines, of at most "
