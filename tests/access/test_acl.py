@@ -50,7 +50,7 @@ def test_a_new_user_may_do_nothing(admin: LocalClient) -> None:
         ("+@nosuch", "'+@nosuch': Unknown command or category name in ACL"),
         ("+config|nosuch", "'+config|nosuch': Unknown command or category name in ACL"),
         ("<wrong", "'<(redacted)': The password you are trying to remove from the user does not exist"),
-        ("#12", "'#12': a hash is a SHA-256 of 64 lower-case hexadecimal digits"),
+        ("#12", "'#(redacted)': a hash is a SHA-256 of 64 lower-case hexadecimal digits"),
         ("%r=x", "'%r=x': a limit is %r="),
         ("%R~x", "'%R~x': a limit is %r="),
         ("~a b", "'~a b': a pattern has 1 to 1024 bytes and no blanks"),
@@ -173,6 +173,21 @@ def test_a_file_with_a_wrong_line_changes_no_user() -> None:
         assert f"{why}. No user was changed.".encode() in reply
         assert client.call("ACL", "LIST") == before
     assert mail.raw("PING") == b"+PONG\r\n"
+
+
+def test_a_password_file_that_cannot_be_read_changes_no_user() -> None:
+    host = FakeHost()
+    host.files[FILE] = "user mail on >secret +@all\n"
+    host.secret_files["/run/password"] = b"first"
+    config = Config()
+    config.assign("aclfile", FILE)
+    config.assign("requirepass_file", "/run/password")
+    local = LocalNode(config, host)
+    client = local.client()
+    client.call("AUTH", "first")
+    del host.secret_files["/run/password"]
+    assert client.raw("ACL", "LOAD").startswith(b"-ERR cannot read requirepass-file")
+    assert local.client().raw("PING").startswith(b"-NOAUTH ")
 
 
 def test_loading_ends_the_sessions_of_users_who_are_gone() -> None:

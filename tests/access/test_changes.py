@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from access.conftest import PASSWORD, LogIn
 from disqued.config import Config
 from disqued.testing.host import FakeHost
@@ -137,3 +139,46 @@ def test_with_a_password_file_requirepass_cannot_be_set() -> None:
     assert client.raw("CONFIG", "SET", "requirepass-file", "/nosuch").startswith(b"-ERR cannot read")
     assert client.raw("CONFIG", "SET", "requirepass-file", "") == b"+OK\r\n"
     assert local.client().raw("PING") == b"+PONG\r\n"
+
+
+def test_a_second_source_of_passwords_is_refused(admin: LocalClient) -> None:
+    admin.local.host.secret_files["/run/password"] = b"first"
+    admin.call("CONFIG", "SET", "requirepass", "top")
+    admin.call("AUTH", "top")
+    client = admin.local.client()
+    client.call("AUTH", "top")
+    assert b"both requirepass and requirepass-file are set" in client.raw(
+        "CONFIG", "SET", "requirepass-file", "/run/password"
+    )
+
+
+@pytest.mark.parametrize("name", ["requirepass-former", "requirepass-file"])
+def test_a_directive_that_gives_no_password_leaves_the_password_of_the_default_user(
+    admin: LocalClient, name: str
+) -> None:
+    admin.call("ACL", "SETUSER", "default", "resetpass", ">pw")
+    client = admin.local.client()
+    assert client.raw("AUTH", "pw") == b"+OK\r\n"
+    assert client.raw("CONFIG", "SET", name, "") == b"+OK\r\n"
+    assert admin.local.client().raw("PING").startswith(b"-NOAUTH ")
+
+
+def test_a_password_that_is_withdrawn_in_the_configuration_is_withdrawn(admin: LocalClient) -> None:
+    admin.call("CONFIG", "SET", "requirepass", "top")
+    client = admin.local.client()
+    client.call("AUTH", "top")
+    client.call("CONFIG", "SET", "requirepass", "")
+    assert admin.local.client().raw("PING") == b"+PONG\r\n"
+
+
+def test_a_long_command_that_a_user_may_not_run_any_more_ends(admin: LocalClient, log_in: LogIn) -> None:
+    for _ in range(2000):
+        admin.add("a")
+    user = log_in("user", "~a +@consumer")
+    admin.local.host.command_ns = 1_000_000  # a slice takes a few steps only
+    user.send("GETJOB", "NOHANG", "COUNT", 2000, "FROM", "a")
+    assert user.silent, "it needs more than one slice"
+    admin.call("ACL", "SETUSER", "user", "resetkeys")
+    admin.local.run(seconds=1)
+    assert user.closed
+    assert admin.call("QLEN", "a") != 0

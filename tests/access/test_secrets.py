@@ -6,6 +6,7 @@ import pytest
 
 from disqued.config import Config, ConfigError, fatal_text, load
 from disqued.errors import ReplyError
+from disqued.node import ROOMS
 from disqued.testing.local import LocalClient, no_include
 
 SECRET = "hunter2"
@@ -14,6 +15,8 @@ REQUESTS = (
     ("AUTH", "default", SECRET),
     ("HELLO", "2", "AUTH", "default", SECRET),
     ("CONFIG", "SET", "requirepass-former", SECRET),
+    ("ACL", "SETUSER", "user", f">{SECRET}"),
+    ("ACL", "DRYRUN", "default", "ACL", "SETUSER", "user", f">{SECRET}"),
     ("config", "set", "RequirePass-Former", SECRET),
 )
 
@@ -34,6 +37,14 @@ def test_slowlog_shows_no_password(client: LocalClient, words: tuple[str, ...]) 
     shown = client.raw("SLOWLOG", "GET")
     assert SECRET.encode() not in shown
     assert b"(redacted)" in shown
+
+
+@pytest.mark.parametrize("name", [command.name for command in ROOMS.commands if command.name != "shutdown"])
+def test_a_command_without_its_words_is_kept_in_the_slowlog(client: LocalClient, name: str) -> None:
+    client.raw("CONFIG", "SET", "slowlog-log-slower-than", 0)
+    watching = client.local.client()
+    watching.raw(name)
+    assert f"\r\n{name}\r\n".encode() in client.raw("SLOWLOG", "GET")
 
 
 def test_other_words_are_shown(client: LocalClient) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from disqued.access.room import load_users, save_users
 from disqued.core.access.catalogue import CATEGORIES
-from disqued.core.access.rules import MOST_RULES, RuleError
+from disqued.core.access.rules import MOST_RULES, SECRET_SIGNS, RuleError
 from disqued.core.access.users import DEFAULT
 from disqued.core.commands.command import Command
 from disqued.core.commands.subcommand import ANY, Subcommand, choose
@@ -201,10 +201,11 @@ def _dryrun(state: NodeState, session: Session, args: list[bytes]) -> None:
 
 
 def _secret_words(_config: Config, args: list[bytes]) -> list[int]:
-    """The passwords among the rules of ACL SETUSER, and their hashes."""
-    if args[1].upper() != b"SETUSER":
-        return []
-    return [index for index in range(3, len(args)) if args[index][:1] in {b">", b"<", b"#", b"!"}]
+    """The passwords among the rules of ACL SETUSER, and their hashes; everything that ACL DRYRUN tries."""
+    word = args[1].upper() if len(args) > 1 else b""
+    if word == b"DRYRUN":
+        return list(range(4, len(args)))
+    return [index for index in range(3, len(args)) if word == b"SETUSER" and args[index][:1] in SECRET_SIGNS]
 
 
 def _changes(args: list[bytes]) -> bool:

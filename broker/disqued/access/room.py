@@ -14,6 +14,7 @@ from disqued.resp.words import split_words
 NAME: Final = "access"
 _PASSWORDS: Final = ("requirepass", "requirepass_former")
 _MAX_PASSWORD_BYTES: Final = 512
+_TWO_SOURCES: Final = "ERR both requirepass and requirepass-file are set: remove one of them"
 
 
 class AccessRoom(Room):
@@ -23,10 +24,12 @@ class AccessRoom(Room):
         """Raises ReplyError when users or passwords cannot be read; the node must not start without them."""
         super().__init__(state)
         config = state.config
+        self._gave_passwords: bool = bool(config.requirepass or config.requirepass_file)
+        """Whether the passwords of the default user are those of the configuration."""
         if config.user and config.aclfile:
             raise ReplyError("ERR both `user` lines and aclfile are set: move the lines to the file")
         if config.requirepass and config.requirepass_file:
-            raise ReplyError("ERR both requirepass and requirepass-file are set: remove one of them")
+            raise ReplyError(_TWO_SOURCES)
         if config.audit_log_file:
             self._audit_to(config.audit_log_file)
         if config.aclfile:
@@ -36,7 +39,7 @@ class AccessRoom(Room):
             state.users.replace(state.users.read([list(words) for words in config.user]))
         except RuleError as error:
             raise ReplyError(f"ERR in a `user` line: {error}") from error
-        require_passwords(state)
+        self._require(_passwords(state))
 
     def _audit_to(self, name: str) -> None:
         """Write the audit log to a file. Raises ReplyError."""
@@ -52,6 +55,8 @@ class AccessRoom(Room):
         if attribute in _PASSWORDS and self.state.config.requirepass_file:
             raise ReplyError("ERR passwords come from requirepass-file: change the file, then send SIGHUP")
         if attribute == "requirepass_file" and value:
+            if self.state.config.requirepass:
+                raise ReplyError(_TWO_SOURCES)
             read_passwords(self.state, str(value))
         if attribute == "audit_log_file":
             self._audit_to(str(value))
@@ -62,10 +67,17 @@ class AccessRoom(Room):
         if attribute == "tls_auth_clients_user":
             apply_changes(state)
         if attribute in _PASSWORDS or attribute == "requirepass_file":
-            if not _passwords(state):
-                state.users.require([])
-            require_passwords(state)
+            self._require(_passwords(state))
             apply_changes(state)
+
+    def _require(self, passwords: list[bytes]) -> None:
+        """Give the default user the passwords of the configuration, or take them away when they are withdrawn there.
+
+        Passwords that it has from ACL SETUSER or a file of users stay while the configuration has none.
+        """
+        if passwords or self._gave_passwords:
+            self.state.users.require(passwords)
+        self._gave_passwords = bool(passwords)
 
     def files_changed(self) -> None:
         """Open the audit log again, and read the password file again; one that cannot be used changes nothing."""
@@ -75,19 +87,12 @@ class AccessRoom(Room):
         if not state.config.requirepass_file:
             return
         try:
-            require_passwords(state)
+            self._require(_passwords(state))
         except ReplyError as error:
             state.host.log("warning", f"The passwords are unchanged: {error.text.removeprefix('ERR ')}")
             return
         apply_changes(state)
         state.host.log("notice", f"Passwords read: file={state.config.requirepass_file}")
-
-
-def require_passwords(state: NodeState) -> None:
-    """Give the default user the passwords of the configuration, if there are any. Raises ReplyError."""
-    passwords = _passwords(state)
-    if passwords:
-        state.users.require(passwords)
 
 
 def _passwords(state: NodeState) -> list[bytes]:
@@ -140,8 +145,10 @@ def load_users(state: NodeState) -> None:
         found = state.users.read([words[1:] for words in lines])
     except RuleError as error:
         raise ReplyError(f"ERR aclfile '{path}': {error}. No user was changed.") from error
+    passwords = _passwords(state)  # before any user is replaced: they may not be readable
     state.users.replace(found)
-    require_passwords(state)
+    if passwords:
+        state.users.require(passwords)
     apply_changes(state)
 
 

@@ -73,8 +73,9 @@ def _restart(state: NodeState, session: Session, args: list[bytes]) -> None:
 
 def _crash_and_recover(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Restart without a clean shutdown."""
+    delay_ms = _delay_ms(args)
     note_last(state, COMMAND, session, args)
-    _restart_process(state, session, _delay_ms(args), graceful=False)
+    _restart_process(state, session, delay_ms, graceful=False)
 
 
 def _delay_ms(args: list[bytes]) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disqued.console import guard
-from disqued.core.access.failures import host_of
+from disqued.core.clients.origin import origin_of
 from disqued.core.runtime.authentication import find_user
 from disqued.core.runtime.authorization import refusal
 from disqued.errors import ReplyError
@@ -26,7 +26,7 @@ NEEDS_LOGIN: Final = Answer(UNAUTHORIZED, "user and password required", guard.AS
 
 def wait_answer(state: NodeState, client: str) -> Answer | None:
     """The answer to an address that must wait after failed logins; None if it need not."""
-    wait_ms = int(state.users.failures.wait_ms(host_of(client.encode()), state.now_ms))
+    wait_ms = int(state.users.failures.wait_ms(origin_of(client), state.now_ms))
     if wait_ms == 0:
         return None
     seconds = -(-wait_ms // 1000)

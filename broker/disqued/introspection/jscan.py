@@ -17,7 +17,7 @@ from disqued.introspection.description import describe_job
 from disqued.introspection.scan import Scan
 
 if TYPE_CHECKING:
-    from disqued.core.access.rules import Rules
+    from disqued.core.access.user import User
     from disqued.core.clients.session import Session
     from disqued.core.jobs.job import Job
     from disqued.core.runtime.state import NodeState
@@ -36,8 +36,8 @@ class JobScan(Scan):
         self.queue: bytes | None = None
         self.states: set[int] = set()
         self.describe = False
-        self.rules: Rules | None = None
-        """The rules of the user, who sees only jobs of the queues that they allow."""
+        self.user: User | None = None
+        """The user, who sees only jobs of the queues that its rules allow."""
 
     def take(self, option: bytes, value: bytes) -> bool:
         """Set an option; several states can be given."""
@@ -57,7 +57,7 @@ class JobScan(Scan):
 
     def matches(self, job: Job) -> bool:
         """Whether a job passes the filters. Acknowledgements of unknown jobs never do."""
-        if job.is_dummy or (self.rules is not None and not self.rules.allows_queue(job.queue)):
+        if job.is_dummy or (self.user is not None and not self.user.rules.allows_queue(job.queue)):
             return False
         return (self.queue is None or job.queue == self.queue) and (not self.states or job.state in self.states)
 
@@ -119,7 +119,7 @@ def jscan(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Reply with the next cursor and the jobs found: their IDs, or with REPLY ALL their descriptions."""
     scan = JobScan()
     scan.read(args[1:])
-    scan.rules = None if session.user is None else session.user.rules
+    scan.user = session.user
     run_long(state, session, JobScanReply(state, scan))
 
 

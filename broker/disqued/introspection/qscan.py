@@ -12,7 +12,7 @@ from disqued.resp.integers import require_integer
 from disqued.resp.writer import bulk
 
 if TYPE_CHECKING:
-    from disqued.core.access.rules import Rules
+    from disqued.core.access.user import User
     from disqued.core.clients.session import Session
     from disqued.core.queues.queue import Queue
     from disqued.core.runtime.state import NodeState
@@ -25,8 +25,8 @@ class QueueScan(Scan):
 
     def __init__(self) -> None:
         super().__init__()
-        self.rules: Rules | None = None
-        """The rules of the user, who sees only the queues that they allow."""
+        self.user: User | None = None
+        """The user, who sees only the queues that its rules allow."""
         self.limits = {b"MINLEN": _NO_FILTER, b"MAXLEN": _NO_FILTER, b"IMPORTRATE": _NO_FILTER}
 
     def take(self, option: bytes, value: bytes) -> bool:
@@ -41,7 +41,7 @@ class QueueScan(Scan):
         watcher = queue.watcher
         import_rate = watcher.import_rate(now_ms) if watcher is not None else 0
         return (
-            (self.rules is None or self.rules.allows_queue(queue.name))
+            (self.user is None or self.user.rules.allows_queue(queue.name))
             and (self.limits[b"MINLEN"] == _NO_FILTER or queue.length >= self.limits[b"MINLEN"])
             and (self.limits[b"MAXLEN"] == _NO_FILTER or queue.length <= self.limits[b"MAXLEN"])
             and (self.limits[b"IMPORTRATE"] == _NO_FILTER or self.limits[b"IMPORTRATE"] <= import_rate)
@@ -77,7 +77,7 @@ def qscan(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Reply with the next cursor and the names found."""
     scan = QueueScan()
     scan.read(args[1:])
-    scan.rules = None if session.user is None else session.user.rules
+    scan.user = session.user
     run_long(state, session, QueueScanReply(scan))
 
 

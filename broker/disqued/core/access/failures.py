@@ -1,7 +1,8 @@
-"""Failed logins: how many an address had, and how long the next refusal is delayed.
+"""Failed logins: how many an origin had (`clients.origin`), and how long the next refusal is delayed.
 
-The first failures of an address are answered at once, because they are mistakes. From then on each answer takes twice
-as long as the one before, so that guessing passwords takes long. Right passwords are never delayed.
+The first failures of an origin are answered at once, because they are mistakes. From then on each answer takes twice as
+long as the one before. Right passwords are never delayed, so that nobody can lock out others behind the same address.
+So a program that reconnects instead of waiting is only slowed down: long random passwords hold off guessing.
 """
 
 from __future__ import annotations
@@ -32,25 +33,25 @@ class LoginFailures:
     """The failures of all addresses of one node."""
 
     def __init__(self) -> None:
-        self._by_host: dict[bytes, Failures] = {}
+        self._by_origin: dict[str, Failures] = {}
         self._next_log_ms: i64 = 0
         self._not_logged: i64 = 0
 
-    def note(self, host: bytes, now_ms: i64) -> i64:
+    def note(self, origin: str, now_ms: i64) -> i64:
         """Count a failure and return after how many milliseconds the client gets its answer."""
-        one = self._by_host.pop(host, None)
+        one = self._by_origin.pop(origin, None)
         if one is None or now_ms - one.last_ms > FORGOTTEN_MS:
             one = Failures()
-        self._by_host[host] = one  # the latest is the last one
-        if len(self._by_host) > _MOST_ADDRESSES:
-            del self._by_host[next(iter(self._by_host))]
+        self._by_origin[origin] = one  # the latest is the last one
+        if len(self._by_origin) > _MOST_ADDRESSES:
+            del self._by_origin[next(iter(self._by_origin))]
         one.count += 1
         one.last_ms = now_ms
         return _delay_ms(one.count)
 
-    def wait_ms(self, host: bytes, now_ms: i64) -> i64:
+    def wait_ms(self, origin: str, now_ms: i64) -> i64:
         """For how long an address cannot log in where answers are not delayed: on the HTTP port."""
-        one = self._by_host.get(host)
+        one = self._by_origin.get(origin)
         if one is None:
             return 0
         return max(one.last_ms + _delay_ms(one.count) - now_ms, 0)
@@ -72,8 +73,3 @@ def _delay_ms(failures: i64) -> i64:
         return 0
     doubled = min(failures - FREE_FAILURES - 1, 20)
     return min(i64(FIRST_DELAY_MS) << doubled, i64(LONGEST_DELAY_MS))
-
-
-def host_of(address: bytes) -> bytes:
-    """The address of a client without its port."""
-    return address.rpartition(b":")[0]

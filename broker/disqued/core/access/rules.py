@@ -37,7 +37,8 @@ MOST_RULES: Final = 2000
 """How many rules can be set at once; each is compared with the ones before."""
 MOST_PATTERNS: Final = 1000
 MOST_PASSWORDS: Final = 100
-_SECRET_SIGNS: Final = (b">", b"<")
+SECRET_SIGNS: Final = (b">", b"<", b"#", b"!")
+"""What rules with a password or its hash begin with."""
 
 
 class RuleError(ValueError):
@@ -152,7 +153,7 @@ def changed(rules: Rules, words: list[bytes], catalogue: Catalogue) -> Rules:
 
 def _shown(word: bytes) -> str:
     """A rule as an error shows it."""
-    if word[:1] in _SECRET_SIGNS:
+    if word[:1] in SECRET_SIGNS:
         return word[:1].decode() + REDACTED
     return word[:100].decode("utf-8", "replace")
 
@@ -213,7 +214,7 @@ def _apply_password(rules: Rules, sign: bytes, rest: bytes) -> str:
         if len(rest) != _HASH_DIGITS or rest.strip(b"0123456789abcdef"):
             return f"a hash is a SHA-256 of {_HASH_DIGITS} lower-case hexadecimal digits"
         hashed = rest
-    elif sign in _SECRET_SIGNS:
+    elif sign in {b">", b"<"}:
         hashed = digest(rest)
     else:
         return "Syntax error"

@@ -9,12 +9,14 @@ from __future__ import annotations
 from typing import Final
 
 from disqued.core.access import accesslog
-from disqued.core.access.failures import host_of
 from disqued.core.access.rules import digest
 from disqued.core.access.user import User
 from disqued.core.access.users import DEFAULT
 from disqued.core.clients.blocked import WaitForJob
+from disqued.core.clients.origin import origin_of
 from disqued.core.clients.session import Blocked, Session
+from disqued.core.commands.longcommand import LongCommand
+from disqued.core.runtime.authorization import refusal
 from disqued.core.runtime.counters import LOGINS_FAILED
 from disqued.core.runtime.state import NodeState
 from disqued.core.runtime.waiting import release, suspend
@@ -139,7 +141,7 @@ def _note_failure(state: NodeState, address: bytes, name: bytes, *, tls: bool, o
         user = quote_word(name[:_LOGGED_NAME_BYTES]).decode()
         state.host.log("warning", f"Login failed: user={user} address={quote_word(address).decode()} failures={count}")
         state.audit.note_login(name, address, tls=tls, outcome=outcome, failures=int(count))
-    return int(users.failures.note(host_of(address), state.now_ms))
+    return int(users.failures.note(origin_of(address.decode("utf-8", "replace")), state.now_ms))
 
 
 def refuse_login(state: NodeState, session: Session, refused: LoginRefused) -> None:
@@ -163,7 +165,7 @@ def apply_changes(state: NodeState) -> None:
             continue
         user = session.user
         session.unrestricted = user is not None and user.unrestricted
-        if not session.unrestricted and _does_what_it_may_not(session, user):
+        if not session.unrestricted and _does_what_it_may_not(state, session, user):
             _end(state, session)
 
 
@@ -175,12 +177,15 @@ def _still_admits(state: NodeState, user: User, login: bytes) -> bool:
     return rules.enabled and (rules.any_password or login in rules.passwords)
 
 
-def _does_what_it_may_not(session: Session, user: User | None) -> bool:
-    """Whether a session waits for jobs of queues, or monitors, and its user may not any more."""
+def _does_what_it_may_not(state: NodeState, session: Session, user: User | None) -> bool:
+    """Whether a session waits for jobs of queues, monitors, or runs a long command, and its user may not any more."""
     rules = None if user is None else user.rules
     if session.monitor:
         return rules is None or b"monitor" not in rules.commands
     blocked = session.blocked
+    if isinstance(blocked, LongCommand):
+        entry = blocked.entry
+        return entry is not None and (user is None or refusal(state, entry, user, blocked.words) is not None)
     if not isinstance(blocked, WaitForJob):
         return False
     if rules is None or b"getjob" not in rules.commands:
