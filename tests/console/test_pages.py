@@ -429,6 +429,17 @@ def test_former_password_is_accepted(open_node: OpenNode) -> None:
     assert node.ask("/console/jobs?queue=q", headers={"Authorization": "Bearer "}).status == 401
 
 
+def test_user_acts_with_its_own_rules_where_no_login_is_needed(open_node: OpenNode) -> None:
+    node = open_node("--http-actions", "yes")
+    node.call("ACL", "SETUSER", "ops", "on", f">{PASSWORD}", "~*", "+@inspect", "+@queueadmin")
+    node.call("ACL", "SETUSER", "default", "-pause")
+    action = {"action": "pause", "queue": "q", "pause": "in"}
+    ops = {"Authorization": "Basic " + b64encode(f"ops:{PASSWORD}".encode()).decode()}
+    assert "NOPERM" in node.ask("/console/act", action, OWN).text
+    assert node.ask("/console/act", action, {**OWN, **ops}).json == {"reply": "in"}
+    assert node.ask("/console/jobs?queue=q", headers=BEARER).status == 200
+
+
 # --- side effects -----------------------------------------------------------------------------------------------------
 
 

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from disqued.console import actions, assets, guard
 from disqued.console.access import NEEDS_LOGIN, wait_answer
-from disqued.console.calling import Ask, Callers, Requests, Then
+from disqued.console.calling import Ask, Caller, Callers, Requests, Then
 from disqued.console.jobs import MAX_BODY_BYTES, PEEKS, STATES, Search
 from disqued.console.live import Live
 from disqued.console.selection import MAX_SELECTED, SORTS, QueueSelection
 from disqued.console.text import fields_of
+from disqued.core.access.users import DEFAULT
 from disqued.core.commands.entry import CommandEntry
-from disqued.errors import ReplyError
+from disqued.errors import LoginRefused, ReplyError
 from disqued.httproutes import (
     BAD_REQUEST,
     FORBIDDEN,
@@ -31,6 +32,7 @@ from disqued.httproutes import (
     UNAVAILABLE,
     Answer,
     Exchange,
+    Request,
     Route,
 )
 from disqued.resp.replies import Failure, Reply
@@ -134,26 +136,37 @@ class Console:
             return None
         caller = self._callers(request.client, most_bytes, lambda why: exchange.answer(UNAVAILABLE, why))
         exchange.at_end(caller.close)
-        if not node.state.users.open_to_all:
-            given = guard.credentials(request.headers)
-            if given is None:
-                exchange.send(NEEDS_LOGIN)
-                return None
-            waiting = wait_answer(node.state, request.client)
-            if waiting is not None:
-                exchange.send(waiting)
-                return None
-            try:
-                caller.authenticate(given[0], given[1] or None)
-            except ReplyError:
-                exchange.send(NEEDS_LOGIN)
-                return None
+        refused = _log_in(node, caller, request)
+        if refused is not None:
+            exchange.send(refused)
+            return None
 
         def ask(requests: Requests, then: Then) -> None:
             named = [[self._names.get(command, command), *words] for command, *words in requests]
             caller.ask(named, lambda replies: exchange.run(lambda: then(replies)))
 
         return ask
+
+
+def _log_in(node: Node, caller: Caller, request: Request) -> Answer | None:
+    """Log in with the credentials of a request, if it has any; returns the answer if it is refused."""
+    needs_login = not node.state.users.open_to_all
+    given = guard.credentials(request.headers)
+    if given is None:
+        return NEEDS_LOGIN if needs_login else None
+    password, name = given
+    if not needs_login and name in {b"", DEFAULT}:
+        return None  # the default user needs no password
+    waiting = wait_answer(node.state, request.client)
+    if waiting is not None:
+        return waiting
+    try:
+        caller.authenticate(password, name or None)
+    except LoginRefused:
+        return NEEDS_LOGIN
+    except ReplyError as error:  # too many connections of this user
+        return Answer(FORBIDDEN, error.text.removeprefix("ERR "))
+    return None
 
 
 def _fields(exchange: Exchange) -> dict[str, bytes] | None:
