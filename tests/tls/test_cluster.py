@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from compat.replay import Client
-from disqued.testing.processes import form_cluster
+from disqued.testing.cluster import Cluster
 from tls.nodes import TlsNode, ask
 
 
@@ -28,11 +27,11 @@ def test_hello_shows_the_ports_that_fit_the_connection(start: Callable[..., TlsN
         assert ports(ask(connection_without, b"HELLO")) == sorted([0, both.port, other.port])
 
 
-def test_tls_port_is_remembered_over_a_restart(start: Callable[..., TlsNode]) -> None:
-    first, second = start(name="first"), start("--cluster-announce-tls-port", "4444", name="second")
-    form_cluster([first, second])
-    saved = first.directory / "nodes.conf"
-    first.wait_until(lambda: " tls-port 4444" in saved.read_text(), "the port is saved")
-    client = Client(first)
-    assert client.call(b"CLUSTER", b"SAVECONFIG") != b""
-    assert client.finish() == b""
+def test_tls_port_is_remembered_over_a_restart() -> None:
+    cluster = Cluster(2)
+    first, second = cluster.members
+    second.admin.call("CONFIG", "SET", "cluster-announce-tls-port", 4444)
+    cluster.until(lambda: " tls-port 4444" in first.host.nodes_text)
+    second.crash()
+    first.restart()
+    assert first.node.state.view.peers[second.id].tls_port == 4444

@@ -30,6 +30,14 @@ def test_url_and_environment_switch_tls_on(node: TlsNode, authority: Authority) 
     assert (done.returncode, done.stdout) == (Exit.OK, b"PONG\n")
 
 
+def test_options_of_tls_without_tls_are_refused(node: TlsNode, authority: Authority) -> None:
+    disque = Disque(node.port)
+    for option in (("--cacert", str(authority.certificate)), ("--insecure",), ("--sni", "localhost")):
+        done = disque(*option, "ping")
+        assert done.returncode == Exit.USAGE
+        assert f"{option[0]} requires --tls or a disques:// URL".encode() in done.stderr
+
+
 def test_certificate_that_is_not_trusted_is_refused(node: TlsNode) -> None:
     disque = Disque(node.tls_port)
     done = disque("-h", "localhost", "--tls", "ping")

@@ -188,6 +188,9 @@ def choose_tls(
 ) -> Tls | None:
     """How to use TLS; None without it. `on`: the URL says so."""
     if not (on or getattr(options, "tls", environment.get("DISQUE_TLS") in {"yes", "1"})):
+        for name in ("cacert", "cert", "key", "insecure", "sni"):
+            if getattr(options, name, None):
+                raise ValueError(f"--{name} requires --tls or a disques:// URL; without it nothing is encrypted")
         return None
     cacert, cert, key, sni = (
         getattr(options, name, environment.get(f"DISQUE_{name.upper()}")) for name in ("cacert", "cert", "key", "sni")

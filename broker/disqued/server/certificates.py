@@ -227,11 +227,12 @@ class Certificates:
             return ""
         changed = copy.copy(self._config)
         changed.assign(attribute, value)
+        seen = self._look(changed)
         try:
-            self._settings = load(changed)
+            self._settings = _load_valid(changed)
         except TlsError as error:
             return str(error)
-        self._seen = self._look(changed)
+        self._seen = seen
         self.refused = False
         return ""
 
@@ -246,9 +247,7 @@ class Certificates:
             return
         self._seen = self._look()
         try:
-            renewed = load(self._config)
-            if renewed.expires_s <= time.time():
-                raise TlsError(f"the certificate in {self._config.tls_cert_file} is expired")
+            renewed = _load_valid(self._config)
         except TlsError as error:
             self.refused = True
             self._log("warning", f"TLS certificates not renewed, the previous ones stay in use: {error}")
@@ -265,6 +264,14 @@ class Certificates:
     def _look(self, config: Config | None = None) -> list[object]:
         """What identifies the contents of the files without reading them. Links are followed."""
         return [_identity(getattr(config or self._config, attribute)) for attribute in _FILES]
+
+
+def _load_valid(config: Config) -> Settings:
+    """The settings for a configuration that replaces one that works. Raises TlsError, also if they are expired."""
+    settings = load(config)
+    if settings.expires_s <= time.time():
+        raise TlsError(f"the certificate in {config.tls_cert_file} is expired")
+    return settings
 
 
 def _identity(path: str) -> object:

@@ -95,11 +95,6 @@ class TlsPort:
         for task in list(self._handshakes):
             task.cancel()
 
-    @property
-    def handshakes(self) -> int:
-        """How many handshakes are running."""
-        return len(self._handshakes)
-
 
 def reason(error: OSError) -> str:
     """Why a handshake failed. The error must not be used any more."""

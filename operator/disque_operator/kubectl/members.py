@@ -56,11 +56,14 @@ def choose_login(chosen: argparse.Namespace) -> Login:
     """Return the login from the options that `add_login_options` adds, completed from the environment as by `disque`.
 
     Raises:
-        RequestRefusedError: a file of TLS cannot be used.
+        RequestRefusedError: a file of TLS cannot be used, or an option has no effect without TLS.
     """
-    user, tls = getattr(chosen, "user", os.environ.get("DISQUE_USER")), choose_tls(chosen)
+    user = getattr(chosen, "user", os.environ.get("DISQUE_USER"))
     try:
+        tls = choose_tls(chosen)
         return Login(user, tls, None if tls is None else tls_settings(tls))
+    except ValueError as error:
+        raise RequestRefusedError(str(error)) from error
     except OSError as error:
         raise RequestRefusedError(f"cannot use the files of --cacert, --cert and --key: {error}") from error
 
