@@ -204,3 +204,15 @@ def test_nodes_meet_at_an_address_that_other_machines_can_use(lines: list[str], 
 def test_what_several_nodes_cannot_share_is_refused(count: int, lines: list[str], complaint: str) -> None:
     with pytest.raises(Fatal, match=complaint):
         plan(configured(*lines), count)
+
+
+def test_files_that_all_nodes_read_are_found_from_the_directories_of_the_nodes(tmp_path: Path) -> None:
+    config = Config()
+    config.dir = str(tmp_path)
+    config.requirepass_file = "password"
+    config.tls_cert_file = "/etc/disque/tls.crt"
+    for node in plan(config, 2):
+        words = list(node.directives)
+        assert words[words.index("--requirepass-file") + 1] == str(tmp_path / "password")
+        assert words[words.index("--tls-cert-file") + 1] == "/etc/disque/tls.crt"
+        assert "--cluster-secret-file" not in words

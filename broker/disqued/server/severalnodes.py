@@ -35,6 +35,14 @@ _LONGEST_LINE: Final = 1 << 20
 _ANY_ADDRESS: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, not bound
 _PR_SET_PDEATHSIG: Final = 1
 
+_SHARED_FILES: Final = (
+    "cluster_secret_file",
+    "requirepass_file",
+    "tls_cert_file",
+    "tls_key_file",
+    "tls_ca_cert_file",
+)
+"""Files that all nodes read: their paths are relative to the directory above those of the nodes."""
 _NOT_SHARED: Final = (
     "unixsocket",
     "cluster_port",
@@ -70,7 +78,11 @@ def plan(config: Config, count: int) -> list[LocalNode]:
         (at for at in config.bus_addresses if at not in _ANY_ADDRESS), "127.0.0.1"
     )
     seeds = [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for port in ports]
-    secret_file = str(Path(config.dir, config.cluster_secret_file).absolute()) if config.cluster_secret_file else ""
+    shared = [
+        (f"--{_directive(attribute)}", str(Path(config.dir, getattr(config, attribute)).absolute()))
+        for attribute in _SHARED_FILES
+        if getattr(config, attribute)
+    ]
     memory = config.maxmemory
     limit = f"{max(memory.percent // count, 1)}%" if memory.percent else str(max(memory.size_bytes // count, 1))
     return [
@@ -82,7 +94,7 @@ def plan(config: Config, count: int) -> list[LocalNode]:
                 *("--shared-port", str(config.port)),
                 *("--http-port", str(config.http_port + number if config.http_port else 0)),
                 *("--maxmemory", limit),
-                *("--cluster-secret-file", secret_file),
+                *(word for pair in shared for word in pair),
                 *("--cluster-seeds", *(seed for seed in seeds if seed != seeds[number - 1]), *config.cluster_seeds),
             ),
         )
