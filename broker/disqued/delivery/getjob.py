@@ -129,14 +129,11 @@ def getjob(state: NodeState, session: Session, args: list[bytes]) -> None:
     options = _parse(args)
     names = _names(args, int(options.first_queue))
     lifecycle = state.lifecycle
-    now_ms = state.now_ms
-    federated = len(state.view.peers) > 0
-    may_make = lifecycle.memory.level() < FULL
     queues: list[Queue] = []
     for name in names:
         queue = lifecycle.queues.get(name)
-        if queue is None and federated and may_make:
-            queue = lifecycle.make_queue(name, now_ms)
+        if queue is None and len(state.view.peers) > 0 and lifecycle.memory.level() < FULL:
+            queue = lifecycle.make_queue(name, state.now_ms)
         if queue is not None:
             queues.append(queue)
     if options.count > SHORT_JOBS and _available(queues) > SHORT_JOBS:
@@ -144,36 +141,36 @@ def getjob(state: NodeState, session: Session, args: list[bytes]) -> None:
         return
     out = session.out
     header = len(out)
-    out.append(b"")
     taken: i64 = 0
     visited = queues
     found = True
     while found and taken < options.count:
         found = False
-        emptied = False
         for queue in visited:
-            if not _deliver(state, queue, out, options.fields):
-                emptied = True
+            job = _take(state, queue)
+            if job is None:
                 continue
+            if taken == 0:
+                out.append(b"")
+            _append(state, queue, job, out, options.fields)
             found = True
             taken += 1
             if taken == options.count:
                 break
-        if emptied:
+        if found and taken < options.count:
             visited = [queue for queue in visited if _may_have_jobs(queue)]
     if taken > 0:
         state.counters.add(JOBS_DELIVERED, taken)
         out[header] = writer.array_header(taken)
         return
-    out.pop()
     if not options.wait:
         session.reply_null_array()
     elif state.view.leaving:
         raise NodeLeaving
     elif len(queues) == len(names):
         block(state, session, queues, options.timeout_ms, options.fields)
-    elif may_make:
-        queues = [lifecycle.make_queue(name, now_ms) for name in names]
+    elif lifecycle.memory.level() < FULL:
+        queues = [lifecycle.make_queue(name, state.now_ms) for name in names]
         block(state, session, queues, options.timeout_ms, options.fields)
     else:
         raise OutOfMemory
@@ -203,22 +200,22 @@ def _available(queues: list[Queue]) -> i64:
     return available
 
 
-def _deliver(state: NodeState, queue: Queue, out: list[bytes], fields: i64) -> bool:
-    """Append the next job of a queue to a reply; False if there is none. In a cluster, note that a client asked."""
+def _take(state: NodeState, queue: Queue) -> Job | None:
+    """Take the next job of a queue; None if there is none. In a cluster, note that a client asked."""
     now_ms = state.now_ms
-    federated = len(state.view.peers) > 0
-    if federated:
-        queue.visited_ms = now_ms
     job = queue.type.release.take(queue, now_ms)
-    if job is None:
-        if federated:
-            state.events.queue_visited(queue, drained=False)
-        return False
+    if len(state.view.peers) > 0:
+        queue.visited_ms = now_ms
+        if job is None or queue.length == 0:
+            state.events.queue_visited(queue, drained=job is not None)
+    return job
+
+
+def _append(state: NodeState, queue: Queue, job: Job, out: list[bytes], fields: i64) -> None:
+    """Append a job that was taken to a reply."""
+    now_ms = state.now_ms
     append_job(out, queue, job, fields, now_ms)
     state.counters.observe(DELIVERY_AGE, max(now_ms - job.ctime // 1_000_000, 0))
-    if federated and queue.length == 0:
-        state.events.queue_visited(queue, drained=True)
-    return True
 
 
 @mypyc_attr(acyclic=True)
@@ -237,8 +234,10 @@ class ManyJobs(LongReply):
             if self.count >= self._options.count or not self._queues:
                 break
             queue = self._queues.popleft()
-            parts: list[bytes] = []
-            if _deliver(state, queue, parts, self._options.fields):
+            job = _take(state, queue)
+            if job is not None:
+                parts: list[bytes] = []
+                _append(state, queue, job, parts, self._options.fields)
                 self.add(1, parts)
                 state.counters.add(JOBS_DELIVERED)
                 self._queues.append(queue)
