@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from disqued.config import Config
+from disqued.config.kinds import MAX_NUMBER
 from disqued.core.host.host import ProcessFacts
 from disqued.core.memory.accounting import BASE_BYTES, CLIENT_BYTES
 from disqued.core.timers.alarm import Alarm
@@ -569,3 +570,10 @@ def test_a_request_has_no_more_words_than_its_command_can_need(client: LocalClie
     assert client.call("PING") == b"PONG"
     entry = client.local.node.state.commands[words.split(maxsplit=1)[0].lower().encode()]
     assert (entry.calls, entry.failed) == (0, 1), "it is refused before the command runs"
+
+
+@pytest.mark.parametrize("name", ["timeout", "cluster-node-timeout", "auto-aof-rewrite-percentage", "tcp-keepalive"])
+def test_the_greatest_value_of_a_directive_stops_nothing(local: LocalNode, client: LocalClient, name: str) -> None:
+    assert client.call("CONFIG", "SET", name, MAX_NUMBER) == b"OK"
+    local.run(seconds=5)
+    assert client.call("PING") == b"PONG"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from disqued.config.kinds import MAX_NUMBER
 from support.asking import ask
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def test_quick_commands_are_not_kept(local: LocalNode, client: LocalClient) -> N
 @pytest.mark.parametrize("name", ["slowlog-log-slower-than", "latency-monitor-threshold"])
 def test_the_greatest_limit_keeps_nothing(client: LocalClient, name: str) -> None:
     ask(client, "CONFIG", "SET", "slowlog-log-slower-than", -1)
-    assert client.call("CONFIG", "SET", name, (1 << 63) - 1) == b"OK"
+    assert client.call("CONFIG", "SET", name, MAX_NUMBER) == b"OK"
     ask(client, "PING")
     assert ask(client, "SLOWLOG", "LEN") == 0
 

@@ -121,6 +121,7 @@ def test_a_changed_value_is_shown(name: bytes, value: bytes, shown: bytes) -> No
         (b"dir", b"/tmp/\0"),
         (b"timeout", b"1_000"),
         (b"timeout", b"9223372036854775808"),
+        (b"timeout", b"1000000000001"),
         (b"client-output-buffer-limit", b""),
         (b"client-output-buffer-limit", b"normal 1 2 x"),
     ],

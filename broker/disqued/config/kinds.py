@@ -23,6 +23,8 @@ BAD_DIRECTIVE: Final = "Bad directive or wrong number of arguments"
 
 _T = TypeVar("_T")
 _LARGEST: Final = (1 << 63) - 1
+MAX_NUMBER: Final = 10**12
+"""The largest number without a bound of its own. A million times as much still has 64 bits, for other units."""
 _SIZE: Final = re.compile(rb"([0-9]{1,19})([a-z]*)")
 _ADDRESS: Final = re.compile(rb"[\w.:%*-]+")
 _UNITS: Final = {
@@ -103,7 +105,7 @@ class Integer(Kind[int]):
     """A whole number in a range. `zero_by_set`: CONFIG SET also accepts 0, which the file refuses."""
 
     minimum: int = 0
-    maximum: int = _LARGEST
+    maximum: int = MAX_NUMBER
     error: str = "argument must be a whole number, 0 or greater"
     zero_by_set: bool = False
 
@@ -117,6 +119,8 @@ class Integer(Kind[int]):
     def parse(self, word: bytes) -> int:
         """The number, which must be in the range, or 0 with `zero_by_set`."""
         value = self.number(word)
+        if value is not None and value > self.maximum == MAX_NUMBER:
+            raise BadValueError(f"argument must be at most {MAX_NUMBER}")
         if value is None or not (self.minimum <= value <= self.maximum or (self.zero_by_set and value == 0)):
             raise BadValueError(self.error)
         return value
@@ -154,6 +158,7 @@ class Clamped(Integer):
 class Count(Integer):
     """A number of items, or `all`, which is represented by the largest number."""
 
+    maximum: int = _LARGEST
     error: str = "argument must be a whole number, 0 or greater, or 'all'"
 
     def number(self, word: bytes) -> int | None:

@@ -9,10 +9,8 @@ from typing import Any, Final
 from disque_operator.apivalues import Json
 from disque_operator.directives import FREE, OWNED
 from disque_operator.spec import rule
-from disqued.config.kinds import Choice, Clamped, Count, Integer, Kind, Size, YesNo
+from disqued.config.kinds import MAX_NUMBER, Choice, Clamped, Count, Integer, Kind, Size, YesNo
 from disqued.config.option import Option
-
-_LARGEST: Final = (1 << 63) - 1
 
 
 def config_rules() -> list[Json]:
@@ -74,11 +72,11 @@ def _choice(kind: Any) -> tuple[str, str]:
 
 
 def _integer(kind: Any) -> tuple[str, str]:
-    pattern = "^-?[0-9]{1,18}$" if kind.minimum < 0 else "^[0-9]{1,18}$"
+    pattern = "^-?[0-9]{1,12}$" if kind.minimum < 0 else "^[0-9]{1,12}$"
     condition = f"VALUE.matches('{pattern}')"
     if kind.minimum > 0:
         condition += f" && int(VALUE) >= {kind.minimum}"
-    if kind.maximum < _LARGEST:
+    if kind.maximum < MAX_NUMBER:
         return f"{condition} && int(VALUE) <= {kind.maximum}", f"a whole number, {kind.minimum} to {kind.maximum}"
     least = f", {kind.minimum} or greater" if kind.minimum >= 0 else ""
     return condition, f'a whole number{least}, in quotation marks: "100"'
