@@ -37,6 +37,14 @@ def commands(local: LocalNode) -> list[str]:
     return [" ".join(record["command"]) for record in records(local)]
 
 
+def test_the_file_in_use_can_be_set_again(local: LocalNode) -> None:
+    client = local.client()
+    for _ in range(2):
+        assert client.call("CONFIG", "SET", "audit-log-file", FILE) == b"OK"
+        assert client.call("CONFIG", "SET", "timeout", 5) == b"OK"
+    assert commands(local)[-4:] == [f"CONFIG SET audit-log-file {FILE}", "CONFIG SET timeout 5"] * 2
+
+
 def test_a_record_says_who_changed_what_and_when(local: LocalNode, log_in: LogIn) -> None:
     ops = log_in("ops", "~* +config")
     ops.session.tls = True

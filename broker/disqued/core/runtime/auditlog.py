@@ -154,9 +154,13 @@ class AuditLog:
     def switch(self, name: str) -> str:
         """Write to another file from now on, to none if `name` is empty; returns why not, or an empty text.
 
-        The caller closes the file before, after the last record.
+        The caller closes the file before, after the last record. The file in use is only opened again.
         """
-        file: AuditFile | None = None
+        file = self.file
+        if file is not None and file.name == name:
+            file.reopen()
+            return ""
+        file = None
         if name:
             file = AuditFile(self._host, self._counters, name)
             error = file.open()
