@@ -298,3 +298,16 @@ def jobs_of(client: LocalClient) -> list[bytes]:
     ids = reply[1]
     assert isinstance(ids, list)
     return [bytes(job_id) for job_id in ids]  # type: ignore[arg-type]
+
+
+def test_a_long_pipeline_runs_in_turns_with_other_clients(local: LocalNode) -> None:
+    local.host.command_ns = 1_000_000
+    client, other = local.client(), local.client()
+    client.send_bytes(encode("PING") * 1000)
+    assert 0 < len(client.replies()) < 20
+    assert other.call("PING") == b"PONG"
+    client.send("ECHO")
+    client.session.end_input()
+    local.run(seconds=1)
+    assert client.received.count(b"+PONG") == 1000
+    assert client.closed, "what it had sent before it closed its side was run"

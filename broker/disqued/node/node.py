@@ -258,6 +258,8 @@ class Node:
         state.now_ms = now_ms
         if state.ended:
             return
+        if self._requests.interrupted:
+            self._requests.continue_interrupted()
         if state.loading or state.ending:  # timers and the cron wait, because nothing may change
             state.events.due()
             continue_long(state)
@@ -325,7 +327,7 @@ class Node:
         """When `tick` should be called next; 0 for as soon as other input was handled."""
         state = self.state
         room_ms = state.events.deadline_ms()
-        at_once = next_long(state) is not None or bool(state.lifecycle.dropped)
+        at_once = next_long(state) is not None or bool(state.lifecycle.dropped) or bool(self._requests.interrupted)
         if state.loading or state.ending:
             return 0 if at_once or 0 < room_ms <= state.now_ms else state.now_ms + SAMPLE_MS
         if at_once:

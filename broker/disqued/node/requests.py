@@ -39,6 +39,8 @@ PARTS_PER_CHECK: Final = 100
 """The client's unread output is checked again after this many parts of replies."""
 
 
+TURN_NS: Final = 10_000_000
+"""After this time, the further requests that a client has sent wait until other clients had a turn."""
 RECENT_NAMES: Final = 64
 """How many names of commands are found without a hash of their bytes."""
 
@@ -52,6 +54,8 @@ class Requests:
         self._pause = state.client_pause
         self._monitoring = state.monitoring
         self._stopwatch_ns = stopwatch_ns
+        self.interrupted: list[Session] = []
+        """Sessions whose requests took long in this turn; they continue in the next one."""
         self._recent_names: list[bytes] = [b""] * RECENT_NAMES
         self._recent_entries: list[CommandEntry | None] = [None] * RECENT_NAMES
 
@@ -95,6 +99,7 @@ class Requests:
         if state.unauthenticated and session.number in state.unauthenticated:
             check_at = 0
         session.recount()
+        until_ns: i64 = began_ns + TURN_NS
         try:
             while session.may_run() and not session.closing and not session.closed:
                 if len(out) >= check_at:
@@ -132,6 +137,10 @@ class Requests:
                 began_ns = ended_ns
                 if ready:
                     state.events.queues_ready()
+                if ended_ns >= until_ns and parser.buffered_bytes > 0:
+                    session.interrupted = True
+                    self.interrupted.append(session)
+                    break
         except ProtocolError as error:
             state.errors.add("ERR")
             if session.blocked is not None:
@@ -275,8 +284,16 @@ class Requests:
             return
         raise ReplyError(f"ERR unknown command '{shown(name)}'")
 
+    def continue_interrupted(self) -> None:
+        """Let the sessions whose requests took long continue."""
+        sessions = self.interrupted
+        self.interrupted = []
+        for session in sessions:
+            session.interrupted = False
+        self._state.resumed.extend(sessions)
+
     def resume(self) -> None:
-        """Run the input that clients sent while they were blocked, in the order in which their waits ended."""
+        """Run the input of clients that may continue, in the order in which their waits ended."""
         state = self._state
         while state.resumed:
             sessions = state.resumed

@@ -61,13 +61,15 @@ class Connection(SocketSession):
         arrived_ns = shell.clock.read_ns()
         shell.node.client_bytes(self, data, shell.clock.at_ms(arrived_ns), arrived_ns)
         shell.settle()
-        if len(data) >= MUCH_BYTES and self._transport is not None:
+        if (len(data) >= MUCH_BYTES or self.interrupted) and self._transport is not None:
             self._transport.pause_reading()
             shell.call_soon(self._read_on)
 
     def _read_on(self) -> None:
         """Continue to read in the next turn of the loop, which would otherwise read up to 32 times in one turn."""
-        if self._transport is not None and not self._transport.is_closing():
+        if self.interrupted and not self.closed:
+            self._shell.call_soon(self._read_on)  # what has arrived runs first
+        elif self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
     def eof_received(self) -> bool:

@@ -70,6 +70,8 @@ class Session:
         self.reply_mode: i64 = REPLY_ON
         self.closing: bool = False
         """No more commands are read; the connection closes when the output is written."""
+        self.interrupted: bool = False
+        """Its further requests wait for the next turn, because those before took long."""
         self.input_ended: bool = False
         """The client will send no more, and the connection closes when its requests were run."""
         self.closed: bool = False
@@ -90,7 +92,7 @@ class Session:
     def end_input(self) -> bool:
         """The client will send no more. Returns whether the connection can close, because no reply comes soon."""
         blocked = self.blocked
-        if blocked is not None and blocked.completes:
+        if self.interrupted or (blocked is not None and blocked.completes):
             self.input_ended = True
             return False
         self.closing = True
@@ -99,7 +101,7 @@ class Session:
     def may_run(self) -> bool:
         """Whether to look at the next request: the client is not blocked, or the request may follow the waiting one."""
         blocked = self.blocked
-        return blocked is None or blocked.open
+        return (blocked is None or blocked.open) and not self.interrupted
 
     def output_bytes(self) -> int:
         """Bytes of output that the network has not accepted."""
