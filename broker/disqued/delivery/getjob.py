@@ -146,9 +146,11 @@ def getjob(state: NodeState, session: Session, args: list[bytes]) -> None:
     found = True
     while found and taken < options.count:
         found = False
+        emptied = False
         for queue in visited:
             job = _take(state, queue)
             if job is None:
+                emptied = True
                 continue
             if taken == 0:
                 out.append(b"")
@@ -157,7 +159,7 @@ def getjob(state: NodeState, session: Session, args: list[bytes]) -> None:
             taken += 1
             if taken == options.count:
                 break
-        if found and taken < options.count:
+        if emptied:
             visited = [queue for queue in visited if _may_have_jobs(queue)]
     if taken > 0:
         state.counters.add(JOBS_DELIVERED, taken)
