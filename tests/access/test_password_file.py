@@ -23,8 +23,8 @@ def test_a_server_reads_the_password_file_again_on_sighup_and_warns_if_all_users
     path.write_text("first\n")
     path.chmod(0o644)
     with ServerProcess(tmp_path, "--requirepass-file", "password") as server:
-        assert "All users of this machine can read password" in server.output
         assert admits(server, "first")
+        assert "All users of this machine can read password" in server.output
         path.write_text("second\n")
         server.process.send_signal(signal.SIGHUP)
         server.wait_until(lambda: admits(server, "second"), "the new password is read")

@@ -113,7 +113,9 @@ def test_only_certificates_of_the_authority_open_a_bus_connection(
     assert not refuses_bus(three[0], trusting(authority, "node"))
     assert refuses_bus(three[0], trusting(authority))
     assert refuses_bus(three[0], foreign)
-    assert "is refused, the TLS handshake failed: " in three[0].output
+    three[0].wait_until(
+        lambda: "is refused, the TLS handshake failed: " in three[0].output, "the failed handshakes are logged"
+    )
 
 
 def test_tls_of_clients_does_not_decide_about_nodes(member: Start, authority: Authority) -> None:
