@@ -13,6 +13,10 @@ Result = TypeVar("Result")
 PER_DAY: Final = 1000
 """The distance between the first seeds of two days."""
 
+RUNS_PER_PROCESS: Final = 100
+"""Then another process takes over, because a process keeps the nodes of its runs: the garbage collector does not look
+for cycles through the classes that are declared without any."""
+
 
 def parse(words: str) -> range:
     """The seeds of `7` or `0..99`. Raises ValueError for anything else."""
@@ -39,5 +43,5 @@ def results(seeds: range, run: Callable[[int], Result], processes: int) -> Itera
     if processes == 1 or len(seeds) == 1:
         yield from map(run, seeds)
         return
-    with Pool(min(processes, len(seeds))) as pool:
+    with Pool(min(processes, len(seeds)), maxtasksperchild=RUNS_PER_PROCESS) as pool:
         yield from pool.imap(run, seeds)
