@@ -411,6 +411,27 @@ def test_an_acknowledgement_is_confirmed_when_it_is_written(cluster: Cluster) ->
     assert forgets(written(second), job_id)
 
 
+@pytest.mark.parametrize("acknowledged_at", [0, 1])
+def test_no_holder_forgets_an_acknowledgement_that_another_one_has_not_written(
+    cluster: Cluster, acknowledged_at: int
+) -> None:
+    second = cluster.members[1]
+    second.host.disk.repair()
+    client = cluster.members[0].client()
+    client.send("ADDJOB", "mail", "body", 0, "REPLICATE", 3)
+    cluster.until(lambda: not client.silent)
+    job_id = client.next_reply()
+    assert isinstance(job_id, bytes)
+    second.host.disk.hold(disk.APPEND)
+    cluster.members[acknowledged_at].client().send("ACKJOB", job_id)
+    cluster.run(seconds=60)
+    assert not cluster.sent("DELJOB")
+    second.finish()
+    cluster.run(seconds=1)
+    assert forgets(written(second), job_id)
+    assert all(member.node.state.lifecycle.table.count == 0 for member in cluster.members)
+
+
 def test_a_node_whose_disk_hangs_is_not_marked_as_failed(cluster: Cluster) -> None:
     hang(cluster.members[1].client())
     cluster.run(seconds=60)

@@ -73,14 +73,15 @@ def confirm_copy(state: NodeState, peer: Peer, job_id: bytes) -> None:
 def tell_end(state: NodeState, peer: Peer, kind: i64, job_id: bytes, aux: i64 = 0) -> None:
     """Send SETACK, GOTACK or DELJOB for a job to a node, in one list with those of this turn if the node knows lists.
 
-    A GOTACK leaves when all changes so far are logged; it says that they are. Nothing depends on when one with DROPPED
+    It leaves when all changes so far are logged: each of them tells the receiver that the job has ended here, and a
+    node forgets an acknowledgement when the job has ended at all holders. Nothing depends on when a GOTACK with DROPPED
     arrives, so it waits for other output of the link, at most until the next visit of the cron.
     """
     link = peer.link
     if link is None or link.closed:
         return
     if not peer.features & kinds.FEATURE_LISTS:
-        _put_listed(state, link, kind, state.bus.about_job(kind, job_id, aux))
+        _put_when_logged(state, link, state.bus.about_job(kind, job_id, aux))
         return
     if kind != kinds.GOTACK or aux != kinds.DROPPED:
         link.gathered_waits = False
@@ -97,7 +98,7 @@ def _gather(state: NodeState, link: Link, kind: i64, job_id: bytes, aux: i64) ->
     parts.append(number(aux))
     if len(parts) == MAX_LISTED * 2:
         del link.gathered[kind]
-        _put_listed(state, link, kind, state.bus.about_jobs(kind, parts))
+        _put_when_logged(state, link, state.bus.about_jobs(kind, parts))
     elif not link.gathering:
         link.gathering = True
         state.ready.gathering.append(link)
@@ -116,16 +117,9 @@ def send_gathered(state: NodeState, *, everything: bool = False) -> None:
         link.gathering = False
         link.gathered_waits = True
         for kind, parts in link.gathered.items():
-            _put_listed(state, link, kind, state.bus.about_jobs(kind, parts))
+            _put_when_logged(state, link, state.bus.about_jobs(kind, parts))
         link.gathered.clear()
     state.ready.gathering = waiting
-
-
-def _put_listed(state: NodeState, link: Link, kind: i64, frame: bytes) -> None:
-    if kind == kinds.GOTACK or kind == kinds.GOTJOB:
-        _put_when_logged(state, link, frame)
-    else:
-        state.ready.put(link, frame)
 
 
 def tell_holders(state: NodeState, job: Job, frame: bytes) -> None:
