@@ -228,15 +228,18 @@ def _check_no_repetition(attempt: Attempt, history: History) -> None:
     for place, delivery in enumerate(attempt.deliveries):
         if place > 0:
             before = attempt.deliveries[place - 1]
-            tied = (place > 1 or history.distance_ms > 0) and _tied(before, delivery, history)
+            by_timers = place > 1 or attempt.delay_s > 0 or history.distance_ms > 0
+            tied = by_timers and _tied(before, delivery, history)
             if not tied and not _excused(attempt, before, delivery, history):
                 history.violate(
                     delivery.at_ms,
                     f"job {attempt.number} (retry {attempt.retry_s}), delivered by {before.member} at {before.at_ms}, "
                     f"was delivered again by {delivery.member}, acknowledged at {attempt.acks_sent_ms}",
                 )
-        # A pause may meet the end of a delay, and a far node may ask about a job that travels.
-        if delivery.counted > 2 * place and attempt.delay_s == 0 and history.distance_ms == 0:
+        # A pause may meet the end of a delay, and a far node may ask about a job that travels. A node that was killed
+        # does not know whether it has delivered its jobs.
+        crashes = sum(attempt.at_ms <= at_ms <= delivery.at_ms for at_ms in history.killed_ms.values())
+        if delivery.counted > 2 * place + crashes and attempt.delay_s == 0 and history.distance_ms == 0:
             history.violate(
                 delivery.at_ms,
                 f"job {attempt.number} was queued again {delivery.counted} times, delivered {place} times",

@@ -6,7 +6,8 @@ and nothing is held. Otherwise three kinds of output wait:
 
 - replies to clients that had a part in a change that is not safe (`Session.tells_of`), or read the result of one;
 - everything that such a client is told later, so that replies keep their order;
-- what tells other nodes that this one has a copy (GOTJOB) or ended a job (SETACK, GOTACK, DELJOB), and at-most-once jobs that go to them, for any change so far.
+- what tells other nodes that this one has a copy (GOTJOB) or ended a job (SETACK, GOTACK, DELJOB), and at-most-once
+  jobs that go to them, for any change so far.
 
 All other output passes in the same turn: reads, pings and frames that promise nothing. Output for a client that has
 disconnected is dropped at once.
