@@ -8,7 +8,7 @@ import pytest
 
 from disqued.acks.room import JOBS_PER_VISIT
 from disqued.bus import kinds
-from disqued.testing.cluster import Cluster
+from disqued.testing.cluster import BUS_PORT, Cluster
 from support.stories import JOB_MESSAGES, added, job_at, job_messages, listed, tell
 
 REPLICATED = ("REPLICATE", 3, "RETRY", 60, "TTL", 3600)
@@ -121,6 +121,65 @@ def test_setack_is_repeated_at_increasing_intervals(cluster: Cluster) -> None:
     for gap, expected in zip(gaps, [1, 2, 4, 8, 16, 32, 64, 128, 180, 180], strict=False):
         assert abs(gap - expected * 1000) <= 250 + 32
     assert job_messages(cluster, by=second, to=first).count("GOTACK") == 1, "a node that confirmed is not asked again"
+
+
+def test_holder_with_a_congested_link_is_asked_when_the_link_has_room_again(cluster: Cluster) -> None:
+    """By then the intervals have grown to half a minute, and more jobs wait than the broker visits at once."""
+    first, second, third = cluster.members
+    jobs = [added(cluster, "REPLICATE", 3, "RETRY", 3000, "TTL", 3600) for _ in range(JOBS_PER_VISIT + 1)]
+    link = first.node.state.view.peers[third.id].link
+    assert link is not None
+    link.congested = True
+    cluster.lose("SETACK", by=second)
+    assert first.admin.call("ACKJOB", *jobs) == len(jobs)
+    cluster.run(seconds=20)
+    assert job_messages(cluster, by=first, to=third) == []
+    cluster.lose("SETACK", to=third)
+    link.congested = False
+    cluster.run(seconds=5)
+    asked = [job_id for sent in cluster.sent("SETACKS", by=first, to=third) for job_id in listed(sent.frame)]
+    assert sorted(asked) == sorted(jobs), "each once"
+    cluster.network.filters.pop()
+    link.congested = True
+    cluster.run(seconds=30)
+    link.congested = False
+    cluster.run(seconds=5)
+    assert first.node.state.lifecycle.table.count == 0
+
+
+def test_holder_whose_answers_were_lost_is_asked_again_when_it_connects() -> None:
+    """The second node drops the job at once and says so, but only the first can open connections for a minute."""
+    cluster = Cluster(2)
+    first, second = cluster.members
+    job = added(cluster, "REPLICATE", 2, "RETRY", 3000, "TTL", 3600)
+    cluster.network.unlisten(first, BUS_PORT)
+    cluster.network.reset(first, second)
+    cluster.run(seconds=1)
+    first.admin.call("ACKJOB", job)
+    cluster.run(seconds=40)
+    assert cluster.copies(job) == [first]
+    cluster.network.listen(first, BUS_PORT)
+    cluster.until(lambda: first.id in [peer.id for peer in second.node.state.view.peers.values() if peer.connected])
+    cluster.run(seconds=1)
+    assert cluster.copies(job) == []
+
+
+@pytest.mark.parametrize("disturbance", ["another ACKJOB", "a member that returns"])
+def test_intervals_do_not_grow_by_anything_but_attempts(cluster: Cluster, disturbance: str) -> None:
+    first, second, third = cluster.members
+    job = added(cluster, *REPLICATED)
+    cluster.lose("SETACK", by=second)
+    cluster.lose("SETACK", to=third)
+    first.admin.call("ACKJOB", job)
+    for _ in range(10):
+        if disturbance == "another ACKJOB":
+            first.admin.call("ACKJOB", job)
+        else:
+            cluster.network.reset(first, second)
+        cluster.run(milliseconds=400)
+    cluster.network.filters.pop()
+    cluster.run(seconds=4)
+    assert cluster.copies(job) == [], "asked again after 1, 3 and 7 seconds"
 
 
 @pytest.mark.parametrize("kind", ["SETACK", "GOTACK", "DELJOB"])

@@ -12,7 +12,6 @@ from disqued.acks.counters import COLLECTIONS, DUMMY_ACKS_COLLECTED
 from disqued.bus import kinds
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.job import INCOMPLETE, NOBODY, Job
-from disqued.core.lifecycle.lifecycle import MAX_COLLECTIONS
 from disqued.core.runtime.outbox import delete_at_holders, send, tell_end
 from disqued.core.runtime.state import NodeState
 from disqued.jobmessages import send_setack
@@ -26,8 +25,8 @@ def collect(state: NodeState, job: Job) -> None:
     if delivered is None:
         state.lifecycle.drop(job)
         return
-    if job.gc_retry < MAX_COLLECTIONS:
-        job.gc_retry += 1
+    if job.gc_retry == 0:
+        job.gc_retry = 1  # this node collects the job
     state.counters.add(COLLECTIONS)
     peers = unconfirmed(state, job)
     if not peers:
@@ -40,14 +39,17 @@ def collect(state: NodeState, job: Job) -> None:
 
 
 def _ask_holders(state: NodeState, job: Job, peers: list[Peer]) -> None:
-    """Ask the holders, except those with a congested link, which are asked later.
+    """Ask the holders, except those with a congested link, which are asked when it has room again (`AcksRoom`).
 
     A node of the original that created a job with one copy lists only itself until it receives WILLQUEUE. It would
     crash if it received SETACK and no DELJOB within a second, and another holder can prevent that DELJOB.
     """
     for peer in peers:
         link = peer.link
-        if link is None or link.congested:
+        if link is None:
+            continue
+        if link.congested:
+            link.acks_skipped = True
             continue
         if job.repl == 1 and peer.features == 0:
             send(state, peer, state.bus.about_job(kinds.WILLQUEUE, job.id))

@@ -12,6 +12,7 @@ from disqued.acks.gc import collect
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.job import ACKED, Job
 from disqued.core.jobs.walk import Walk
+from disqued.core.lifecycle.lifecycle import MAX_COLLECTIONS
 from disqued.core.runtime.room import Room
 from disqued.core.runtime.state import NodeState
 
@@ -23,11 +24,12 @@ REPORT_MS: Final = 60_000
 
 
 class AcksRoom(Room):
-    """Collects acknowledged jobs when their wake time comes, and all of them after a change of the members.
+    """Collects acknowledged jobs when their wake time comes, and all of them when another node can be asked again.
 
     By their wake times, jobs that wait for a node would ask it again within three minutes. Until then a node that has
-    returned could deliver them again. A change of the members therefore starts a round through all jobs. While a round
-    is running, another one follows it, so that no job is left out while nodes come and go.
+    returned could deliver them again. A round through all jobs therefore starts when the members change, when a node
+    connects, and when a link has room again on which jobs could not ask. While a round is running, another one follows
+    it, so that no job is left out while nodes come and go.
     """
 
     def __init__(self, state: NodeState) -> None:
@@ -41,7 +43,12 @@ class AcksRoom(Room):
         """Whether another round follows."""
 
     def acknowledged(self, job: Job) -> None:
-        """Ask the other holders, or forget the job."""
+        """Ask the other holders, or forget the job. Only these attempts count for the time of the next one.
+
+        Rounds and clients may ask any number of times in between, which says nothing about how long a holder is away.
+        """
+        if 0 < job.gc_retry < MAX_COLLECTIONS:
+            job.gc_retry += 1
         collect(self.state, job)
 
     def is_done(self, job_id: bytes) -> bool:
@@ -75,14 +82,27 @@ class AcksRoom(Room):
         """Start another round."""
         self._another = True
 
+    def peer_connected(self, _peer: Peer) -> None:
+        """Start another round: answers of the node may be lost."""
+        self._another = True
+
     def peer_forgotten(self, _peer: Peer) -> None:
         """Start another round."""
         self._another = True
+
+    def _notice_room(self) -> None:
+        """Start another round if a link has room again for acknowledgements that were not sent."""
+        for peer in self.state.view.peers.values():
+            link = peer.link
+            if link is not None and link.acks_skipped and not link.congested:
+                link.acks_skipped = False
+                self._another = True
 
     def cron(self) -> None:
         """Check some more acknowledged jobs of the current round, and forget IDs of finished jobs."""
         state = self.state
         self._tend_done()
+        self._notice_room()
         walk = self._walk
         for _ in range(JOBS_PER_VISIT):
             job = walk.next(state.lifecycle.table)

@@ -32,6 +32,9 @@ def handle_ping(state: NodeState, link: Link, sender: Peer | None, frame: Frame)
         handshake.handle_meet(state, link, frame)
     send_pong(state, link, sender)
     if sender is not None and not sender.in_handshake and link is not sender.link:
+        if not link.answered:
+            link.answered = True
+            state.events.peer_connected(sender)
         _learn_address(state, sender, link, frame)
         hostname.repeat(sender)
     _take_in(state, link, sender, frame)

@@ -156,8 +156,10 @@ class Link:
         adds that much."""
         self.congested_bytes: i64 = 1 << 60
         """The amount of output from which the link is congested; set by the driver."""
+        self.acks_skipped: bool = False
+        """Acknowledgements were not sent because it was congested."""
         self.answered: bool = False
-        """The peer sent a PONG on it: the connection is established, and to the right node."""
+        """The other end sent a PONG on it, or a PING if it opened it: it is established, and to the right node."""
         self.told_host: bytes | None = None
         """The host name of this node that the peer was told on this connection."""
         self.closed: bool = False

@@ -160,6 +160,9 @@ class Listener:
     def peer_up(self, peer: Peer) -> None:
         """A node answers on a new link, or again after it seemed to have failed."""
 
+    def peer_connected(self, peer: Peer) -> None:
+        """A node sends on a new link that it opened. What it sent on the one before may be lost."""
+
     def peer_forgotten(self, peer: Peer) -> None:
         """A node is no longer a member."""
 
@@ -207,6 +210,7 @@ class Events(Listener):
         self._leaving_changed: list[Listener] = []
         self._leaving_status: list[Listener] = []
         self._peer_up: list[Listener] = []
+        self._peer_connected: list[Listener] = []
         self._peer_forgotten: list[Listener] = []
 
     def add(self, listener: Listener) -> None:
@@ -411,6 +415,11 @@ class Events(Listener):
         """Pass the event on."""
         for listener in self._peer_up:
             listener.peer_up(peer)
+
+    def peer_connected(self, peer: Peer) -> None:
+        """Pass the event on."""
+        for listener in self._peer_connected:
+            listener.peer_connected(peer)
 
     def peer_forgotten(self, peer: Peer) -> None:
         """Pass the event on."""
