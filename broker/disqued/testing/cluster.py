@@ -112,6 +112,13 @@ class Member(LocalNode):
         self.host.now_ms = self.clock_ms(self.net.now_ms)
         self.restart()
 
+    def take_wall_time(self) -> None:
+        """Start next with the time of the wall clock, unless that is behind the files, as the server does."""
+        ahead_ms = self.host.wall_ahead_us // 1000
+        if ahead_ms > 0:
+            self.skew_ms += ahead_ms
+            self.host.wall_ahead_us = 0
+
     def due_ms(self) -> int:
         """The time of the network at which its next deadline or disk work is due."""
         deadline_ms = self.node.next_deadline_ms()

@@ -15,6 +15,9 @@ from disqued.testing.snapshot import snapshot
 SLOW_SYNC_MS = (300, 1500, 4000)
 BACK_WITHIN_MS = 1500
 REPAIRED_AFTER_MS = 1800
+BEHIND_MS = (5 * 60_000, 3_600_000, 3 * 86_400_000)
+REWRITTEN_AFTER_MS = 2500
+"""How long after its clock was corrected a node has certainly rewritten its file."""
 
 
 # --- crashes ----------------------------------------------------------------------------------------------------------
@@ -55,6 +58,36 @@ def power_cut(faults: Faults) -> Undo | None:
     """All machines lose power at once."""
     members = [member for member in faults.world.cluster.members if member.running]
     return _take_down_all(faults, members, power=True) if members else None
+
+
+# --- clocks ---------------------------------------------------------------------------------------------------------
+
+
+def boot_early(faults: Faults) -> Undo | None:
+    """A machine boots before its clock is synchronised, minutes to days behind; the clock is corrected later.
+
+    The node starts with the time of its files. If its disk is new, it starts with the wrong time, and its next start,
+    with the right one, must not end the jobs that it had written by then.
+    """
+    member = faults.pick()
+    if member is None or member.number in faults.unsure_clocks:
+        return None
+    new_disk = faults.chance.random() < 0.5
+    take_down(faults, member, silent=False, keep_files=not new_disk)
+    member.take_wall_time()
+    behind_ms = faults.chance.choice(BEHIND_MS)
+    if new_disk:
+        member.skew_ms -= behind_ms
+    else:
+        member.host.wall_ahead_us -= behind_ms * 1000
+    faults.unsure_clocks.add(member.number)
+    bring_back(faults, member, keep_files=not new_disk)
+
+    def undo() -> None:
+        member.host.wall_ahead_us = -member.skew_ms * 1000
+        faults.world.later(REWRITTEN_AFTER_MS, lambda: faults.unsure_clocks.discard(member.number))
+
+    return undo
 
 
 # --- controlled restarts ----------------------------------------------------------------------------------------------

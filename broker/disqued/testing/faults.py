@@ -47,6 +47,8 @@ class Faults:
         """Restores the disk of a member to its normal state."""
         self.stopped = False
         self.moves = 0
+        self.unsure_clocks: set[int] = set()
+        """Numbers of members with a wrong wall clock, or with a file that may still have times of a wrong one."""
 
     def start(self, every_ms: int) -> None:
         """Start to inject faults."""
@@ -321,6 +323,8 @@ def bring_back(faults: Faults, member: Member, *, keep_files: bool = True, move:
         faults.moves += 1
         ip = b"10.0.%d.%d" % (faults.moves, member.number)
     old_id = member.id
+    if faults.world.history.policy:
+        member.take_wall_time()
     member.restart(ip, keep_nodes=keep_files, keep_disk=keep_files)
     faults.world.history.note(faults.world.now_ms, f"node {member.number} is back")
     if member.id != old_id:
@@ -354,8 +358,11 @@ def note_jobs(faults: Faults, member: Member, *, owed: bool = True) -> None:
     history.away[member.number] = {job.id for job in lasting}
     if owed:
         promised = history.promised.pop(member.number, {})
+        fast_ms = member.now_ms - member.net.now_ms
         history.owed[member.number] = {
-            job.id: int(job.expire_at_s) * 1000 for job in lasting if job.retry_s > 0 and promised.get(job.id) is job
+            job.id: int(job.expire_at_s) * 1000 - fast_ms
+            for job in lasting
+            if job.retry_s > 0 and promised.get(job.id) is job
         }
 
 

@@ -143,7 +143,7 @@ class History:
         self.promised: dict[int, dict[bytes, Job]] = {}
         """Copies that members confirmed, to another node (GOTJOB) or to the producer, or that they loaded."""
         self.owed: dict[int, dict[bytes, int]] = {}
-        """Confirmed jobs that members must have again after they are down, and when each expires."""
+        """Confirmed jobs that members must have again after they are down, and when each expires, in network time."""
         self.expected: dict[int, Snapshot] = {}
         """What members that were shut down must have again."""
         self.log_off_ms: dict[int, int] = {}

@@ -71,7 +71,7 @@ class LoadWatch:
         table = member.node.state.lifecycle.table
         owed = self._history.owed.pop(member.number, {})
         for job_id, expires_ms in owed.items():
-            if table.get(job_id) is None and expires_ms > member.now_ms + NEARLY_OVER_MS:
+            if table.get(job_id) is None and expires_ms > member.net.now_ms + NEARLY_OVER_MS:
                 self._violate(member, f"{job_id!r} is not there any more, as was promised")
         disk, name = member.host.disk, member.config.appendfilename
         size = len(disk.files.get(name, b""))
@@ -147,11 +147,12 @@ def check_log(member: Member, history: History) -> None:
         return  # it is damaged and about to be rewritten
     now_ms = member.net.now_ms
     lasting = [job for job in state.lifecycle.table.jobs() if job.state in {ACTIVE, QUEUED}]
+    disk_ms = max(member.now_ms, member.host.wall_us() // 1000)  # times on disk follow a clock that is set forward
     kept = {job.id for job in lasting if job.retry_s > 0 or not job.flags & DELIVERED}
     for job_id, stored in found.jobs.items():
         if stored.retry_s == 0 and stored.flags & DELIVERED:
             continue  # the later record that deletes it was damaged: it is never queued again
-        if job_id not in kept and stored.expire_at_s * 1000 + EXPIRY_GRACE_MS > member.now_ms:
+        if job_id not in kept and stored.expire_at_s * 1000 + EXPIRY_GRACE_MS > disk_ms:
             history.violate(now_ms, f"node {member.number}: {job_id!r} is on disk, and must not be kept")
     for job in lasting:
         if job.id in kept and job.id not in found.jobs:

@@ -102,6 +102,7 @@ MIXES: Final[dict[str, Mix]] = {
     ),
     "pipelines": Mix((*_NETWORK, *_CRASHES, faults.high_latency, faults.low_memory), adds_at_once=20),
     "logged pipelines": Mix(_POWER, configured=True, logged=True, adds_at_once=20),
+    "logged clocks": Mix((disks.boot_early, disks.rewrite, faults.resets), configured=True, logged=True),
     "secrets": Mix(
         (secrets.rotate, secrets.set_wrong, faults.resets, faults.isolation, faults.kill, faults.high_latency),
         secret=True,
@@ -117,7 +118,7 @@ _EVERY_FOURTH: Final = (
     "calm",
     "secrets",
     "calm",
-    "logged pipelines",
+    "logged clocks",
 )
 
 

@@ -38,6 +38,7 @@ from disqued.persistence import load
 from disqued.persistence.logfile import LogFile
 from disqued.persistence.marker import RestartMarker
 from disqued.persistence.rewrite import Rewrite
+from disqued.persistence.wallclock import WallClock
 from disqued.replication.room import Replication, ReplicationRoom
 
 
@@ -270,6 +271,11 @@ MUTATIONS: Final[dict[str, Mutation]] = {
         "jobs that are loaded after a crash are acknowledged at the listed holders only",
         "logged kills",
         patched=((Holders, "complete", _silent),),
+    ),
+    "keep-wrong-times": Mutation(
+        "the times on disk do not follow a clock that is corrected",
+        "logged clocks",
+        patched=((WallClock, "follow", _silent),),
     ),
     "queue-at-any-load": Mutation(
         "at-most-once jobs are queued again after a crash",
