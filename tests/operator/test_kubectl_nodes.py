@@ -168,6 +168,8 @@ def test_report_has_everything_but_passwords_and_job_bodies(
     assert {f"nodes/{name}/{file}" for name in PODS for file in ("info.txt", "cluster-nodes.txt")} <= texts.keys()
     assert "disqued_version:" in texts["nodes/orders-2/info.txt"]
     assert "maxmemory " in texts["nodes/orders-2/config.txt"]
+    for directive in ("requirepass ", "requirepass-former "):
+        assert directive not in texts["nodes/orders-2/config.txt"], "no node is asked for a password"
     whole = "\n".join(texts.values())
     for private in (PASSWORD, "abracadabra", "in-a-file", "a private letter"):
         assert private not in whole

@@ -26,6 +26,7 @@ from disque_operator.kubectl.resource import now_utc
 from disqued import __version__
 from disqued.cli.endpoint import add_login_options
 from disqued.client import Client, DisqueError, Reply
+from disqued.config.options import OPTIONS
 
 T = TypeVar("T")
 
@@ -48,10 +49,11 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
     "cluster-info.txt": ("CLUSTER", "INFO"),
     "leaving.txt": ("CLUSTER", "LEAVING", "status"),
     "hello.txt": ("HELLO",),
-    "config.txt": ("CONFIG", "GET", "*"),
     "latency.txt": ("LATENCY", "LATEST"),
 }
 """The commands run on each node, by file. The slow log is left out, because it contains job bodies."""
+DIRECTIVES = tuple(option.name for option in OPTIONS if option.shown and not option.secret)
+"""The directives in `config.txt`. A node is not asked for passwords, so they need not be redacted."""
 LOG_LINES = 20_000
 
 
@@ -195,11 +197,22 @@ class Report:
 
 def _query(client: Client) -> dict[str, Reply | str]:
     """Return the replies by file. Errors are recorded as replies: a node that loads its AOF gives many."""
-    answers = client.execute_many(list(QUESTIONS.values()))
-    return {
+    answers = client.execute_many([*QUESTIONS.values(), *(("CONFIG", "GET", name) for name in DIRECTIVES)])
+    replies = {
         path: str(answer) if isinstance(answer, DisqueError) else answer
-        for path, answer in zip(QUESTIONS, answers, strict=True)
+        for path, answer in zip(QUESTIONS, answers, strict=False)
     }
+    return replies | {"config.txt": _joined(answers[len(QUESTIONS) :])}
+
+
+def _joined(settings: list[Reply | DisqueError]) -> Reply | str:
+    """Return names and values of all directives as one reply, or the first error."""
+    joined: list[Reply] = []
+    for answer in settings:
+        if isinstance(answer, DisqueError):
+            return str(answer)
+        joined += answer if isinstance(answer, list) else []
+    return joined
 
 
 def readable(reply: Reply | str) -> str:
