@@ -2,16 +2,19 @@
 
 Each query uses its own connection with one round trip after authentication. Each step has a timeout of two seconds, so
 a broker that hangs delays nothing else.
+
+No reply contains a password, because the connection may not be encrypted: a query asks for the directives that the
+operator compares, and for the hashes of passwords.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from disque_operator.observed import LOCKED, Broker, Leaving, Peer
+from disque_operator.observed import LOCKED, Broker, Leaving, Peer, password_hash
 from disqued.client import (
     AsyncClient,
     AuthenticationRequired,
@@ -27,6 +30,8 @@ STEP_S: Final = 2.0
 _ONCE: Final = Backoff(attempts=1)
 _ABOUT_AUTH: Final = ("no password is set", "invalid password")
 """Parts of the error messages of AUTH."""
+_NO_ACL: Final = "unknown command"
+"""Part of the error message of a broker that has no ACL command."""
 
 
 class UnreachableError(Exception):
@@ -60,13 +65,17 @@ async def query(
         ("HELLO",),
         ("CLUSTER", "NODES"),
         ("CLUSTER", "LEAVING", "STATUS"),
-        ("CONFIG", "GET", "*"),
+        *(("CONFIG", "GET", name) for name in directives),
+        ("ACL", "GETUSER", "default"),
     )
     for password in (*passwords, None):
         connection = Connection(address, password)
         replies = await _ask(connection, commands)
-        if replies is not None:
-            return _read(pod, replies, directives, now_s, password or ""), connection
+        if replies is None:
+            continue
+        if isinstance(replies[-1], DisqueError) and _NO_ACL in str(replies[-1]):
+            replies[-1] = await _user_without_acl(connection)
+        return _read(pod, replies, now_s), connection
     raise UnreachableError(LOCKED)
 
 
@@ -86,9 +95,24 @@ async def _ask(connection: Connection, commands: Sequence[Sequence[str]]) -> lis
     first = replies[0]
     if isinstance(first, AuthenticationRequired):
         return None
-    if isinstance(first, DisqueError):
+    if isinstance(first, DisqueError) and not isinstance(first, Loading):
         raise UnreachableError(f"no answer: {first}") from first
     return replies
+
+
+async def _user_without_acl(connection: Connection) -> Reply:
+    """Return what ACL GETUSER would reply, for a broker of an earlier release that has no ACL command.
+
+    Such a broker shows only the passwords themselves; while it loads, only the one that it accepted is known.
+    """
+    replies = await _ask(connection, [("CONFIG", "GET", "requirepass*")])
+    if replies is None:
+        raise UnreachableError(LOCKED)
+    config = _config(replies)
+    passwords = [config.get("requirepass", connection.password or "")]
+    if passwords[0]:  # without it, the broker ignores the former password
+        passwords.append(config.get("requirepass-former", ""))
+    return [b"passwords", [password_hash(one).encode() for one in passwords if one]]
 
 
 def _is_about_password(error: ResponseError) -> bool:
@@ -127,26 +151,22 @@ def _client(connection: Connection) -> AsyncClient:
 # --- parsing replies --------------------------------------------------------------------------------------------------
 
 
-def _read(
-    pod: str, replies: Sequence[Reply | DisqueError], directives: Collection[str], now_s: float, password: str
-) -> Broker:
+def _read(pod: str, replies: Sequence[Reply | DisqueError], now_s: float) -> Broker:
     try:
-        return _broker(pod, replies, directives, now_s, password)
+        return _broker(pod, replies, now_s)
     except (ValueError, LookupError) as error:
         raise UnreachableError(f"unsupported reply: {error}") from error
 
 
-def _broker(
-    pod: str, replies: Sequence[Reply | DisqueError], directives: Collection[str], now_s: float, password: str
-) -> Broker:
-    info, hello, nodes, leaving, settings = replies
+def _broker(pod: str, replies: Sequence[Reply | DisqueError], now_s: float) -> Broker:
+    info, hello, nodes, leaving, *settings, user = replies
     fields = _info_fields(_text(info))
     version = fields.get("disqued_version") or fields.get("disque_version", "")
     uptime_s = _number(fields, "uptime_in_seconds")
+    hashes = _hashes(user)
     if isinstance(hello, Loading) or _number(fields, "loading"):
-        return Broker(pod, "", version, loading=True, uptime_s=uptime_s, requirepass=password)
+        return Broker(pod, "", version, loading=True, uptime_s=uptime_s, password_hashes=hashes)
     node_id, hosts = _hello(hello)
-    config = {name: _word(value) for name, value in _pairs(settings).items()}
     return Broker(
         pod=pod,
         node_id=node_id,
@@ -162,10 +182,24 @@ def _broker(
         max_memory=_number(fields, "maxmemory"),
         refusing=fields.get("aof_refusing", ""),
         uptime_s=uptime_s,
-        config={name: value for name, value in config.items() if name in directives},
-        requirepass=config.get("requirepass", ""),
-        requirepass_former=config.get("requirepass-former", ""),
+        config=_config(settings),
+        password_hashes=hashes,
     )
+
+
+def _hashes(user: Reply | DisqueError) -> frozenset[str]:
+    """Return the hashes in a reply to ACL GETUSER."""
+    if isinstance(user, DisqueError):
+        raise UnreachableError(f"rejects the command: {user}") from user
+    hashes = _pairs(user)["passwords"]
+    if not isinstance(hashes, list):
+        raise UnreachableError(f"unexpected reply {hashes!r:.80} instead of hashes of passwords")
+    return frozenset(map(_text, hashes))
+
+
+def _config(replies: Iterable[Reply | DisqueError]) -> dict[str, str]:
+    """Return the directives in replies to CONFIG GET; those that the broker does not have are left out."""
+    return {name: _word(value) for reply in replies for name, value in _pairs(reply).items()}
 
 
 def _peers(text: str, hosts: Mapping[str, str], now_s: float, uptime_s: float) -> Iterator[Peer]:

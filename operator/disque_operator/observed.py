@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -10,6 +11,11 @@ from disque_operator.apivalues import Json
 
 LOCKED: Final = "it rejects the current and the previous password"
 """The reason in `Observed.unreachable` for a broker that runs, but whose password is unknown."""
+
+
+def password_hash(password: str) -> str:
+    """Return the SHA-256 of a password in hexadecimal, as ACL GETUSER shows it."""
+    return hashlib.sha256(password.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -92,15 +98,8 @@ class Broker:
     config: Mapping[str, str] = field(default_factory=dict)
     """CONFIG GET of the directives that the spec sets and that can change at run time, of `maxmemory`, and of
     `cluster-announce-hostname`."""
-    requirepass: str = field(default="", repr=False)
-    """Its password; empty for none. A loading broker does not report it: then it is the password that it accepted."""
-    requirepass_former: str = field(default="", repr=False)
-    """The second password that it accepts; empty for none."""
-
-    @property
-    def accepted_passwords(self) -> frozenset[str]:
-        """Return the passwords that it accepts."""
-        return frozenset((self.requirepass, self.requirepass_former)) - {""}
+    password_hashes: frozenset[str] = field(default=frozenset(), repr=False)
+    """The `password_hash` of each password that it accepts; empty if it needs none."""
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,18 @@ CONFIG SET. Brokers accept a new password before clients can read it, and the pr
 | there is no password yet | generate one, or use that of the user's Secret |
 | `auth.rotation` or the password in the user's Secret changed | store the new one as next password, not for clients |
 | all brokers accept the next password | it becomes the current one, and the current one the previous one |
-| a broker accepts only one of two passwords | set the other one as `requirepass-former`; their order does not matter |
+| a broker accepts only one of two passwords | set that one as `requirepass`, then the other as `requirepass-former` |
+| a broker accepts neither of two passwords | set `requirepass-former`, then the current one as `requirepass` |
 | `auth.graceSeconds` are over, all brokers accept the current one | remove the previous one from the Secret |
 | the Secret has only one password | set `requirepass` to it, then `requirepass-former` to empty |
 | another rotation while there are two passwords | wait, because brokers accept at most two |
 | authentication is disabled | set `requirepass` to empty; the Secret keeps the password, but not in its file |
 | the user's Secret does not exist | change nothing; do not create a cluster without a password |
+
+A broker tells the hashes of the passwords that it accepts, not which of them is `requirepass`. The decisions depend on
+that set only, and their commands reject no password of the Secret in between, whichever is `requirepass`. If only some
+of them are executed, the next round continues from the set at that time. Both directives may then keep the same
+password, which is harmless. Without `requirepass`, a broker ignores `requirepass-former`, so it need not be removed.
 
 While a pod that may be running does not answer, both passwords stay in the Secret: it may know only one of them. A pod
 that starts may read a Secret that is a minute old, so the password is kept even when authentication is disabled.
@@ -23,15 +29,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TypeAlias
 
 from disque_operator.actions import Command
 from disque_operator.apivalues import timestamp
 from disque_operator.decisions import NOTHING, Decision, Note, problem, progress
 from disque_operator.members import ClusterView, Member
-from disque_operator.observed import Broker, Passwords
+from disque_operator.observed import Broker, Passwords, password_hash
 
-_SET: Final = ("CONFIG", "SET")
+_Change: TypeAlias = tuple[str, str]
+"""A directive and its new value."""
 
 
 @dataclass(frozen=True)
@@ -108,30 +115,36 @@ def _former_is_removable(view: ClusterView, stored: Passwords) -> bool:
 def _accepts(member: Member, password: str) -> bool:
     """Return whether the broker accepts a password, or will read it when it starts."""
     if member.broker is not None:
-        return password in member.broker.accepted_passwords
+        return password_hash(password) in member.broker.password_hashes
     return member.pod.phase != "Running" or bool(member.pod.trouble)
 
 
 def _follow(view: ClusterView, stored: Passwords) -> Iterator[Command]:
-    """Yield commands that make brokers accept the passwords of the Secret, never rejecting a valid one in between."""
+    """Yield commands that make brokers accept the passwords of the Secret."""
     other = stored.following or stored.former
     for member, broker in view.loaded:
-        if other is None:
-            yield from _alone(member, broker, stored.current)
-        elif broker.requirepass in {stored.current, other}:
-            missing = other if broker.requirepass == stored.current else stored.current
-            if broker.requirepass_former != missing:
-                yield _set(member, broker, "requirepass-former", missing)
-        else:
-            yield _set(member, broker, "requirepass-former", other)
-            yield _set(member, broker, "requirepass", stored.current)
+        changes = _alone(broker, stored.current) if other is None else _both(broker, stored.current, other)
+        yield from (_set(member, broker, name, value) for name, value in changes)
 
 
-def _alone(member: Member, broker: Broker, password: str) -> Iterator[Command]:
-    if broker.requirepass != password:
-        yield _set(member, broker, "requirepass", password)
-    if broker.requirepass_former:
-        yield _set(member, broker, "requirepass-former", "")
+def _alone(broker: Broker, password: str) -> tuple[_Change, ...]:
+    """Return the changes after which a broker accepts only this password."""
+    if broker.password_hashes == {password_hash(password)}:
+        return ()
+    if password_hash(password) not in broker.password_hashes:
+        return (("requirepass", password),)  # which may end the login of the operator: the rest follows later
+    return ("requirepass", password), ("requirepass-former", "")
+
+
+def _both(broker: Broker, current: str, other: str) -> tuple[_Change, ...]:
+    """Return the changes after which a broker accepts these two passwords."""
+    accepted = [one for one in (current, other) if password_hash(one) in broker.password_hashes]
+    if len(accepted) == 2:
+        return ()
+    if not accepted:
+        return ("requirepass-former", other), ("requirepass", current)
+    missing = other if accepted == [current] else current
+    return ("requirepass", accepted[0]), ("requirepass-former", missing)
 
 
 def _off(view: ClusterView) -> PasswordDecision:
@@ -139,15 +152,12 @@ def _off(view: ClusterView) -> PasswordDecision:
     if stored is None:
         return PasswordDecision(None)
     commands = tuple(
-        _set(member, broker, name, "")
-        for member, broker in view.loaded
-        for name, value in (("requirepass-former", broker.requirepass_former), ("requirepass", broker.requirepass))
-        if value
+        _set(member, broker, "requirepass", "") for member, broker in view.loaded if broker.password_hashes
     )
     notes = (progress("Password", "removing the password from brokers", "Healing"),) if commands else ()
     return PasswordDecision(stored, Decision(commands, notes))
 
 
 def _set(member: Member, broker: Broker, name: str, value: str) -> Command:
-    why = f"{name} differs from the Secret"
-    return Command(member.name, broker.node_id, (*_SET, name, value), why, secret=True)
+    why = "the accepted passwords differ from the Secret"
+    return Command(member.name, broker.node_id, ("CONFIG", "SET", name, value), why, secret=True)

@@ -72,6 +72,18 @@ def test_a_session_ends_when_the_password_of_its_login_is_withdrawn(guarded: Loc
     assert late.call("QLEN", "q") == 0
 
 
+def test_a_session_continues_when_the_former_password_becomes_the_current_one(guarded: LocalClient) -> None:
+    """As Kubernetes' operator does, which does not know which one of two passwords is `requirepass`."""
+    guarded.raw("AUTH", "s3cret")
+    guarded.raw("CONFIG", "SET", "requirepass-former", "s3cret")
+    guarded.raw("CONFIG", "SET", "requirepass", "fresh")
+    assert guarded.raw("CONFIG", "SET", "requirepass", "s3cret") == b"+OK\r\n"
+    assert guarded.raw("CONFIG", "SET", "requirepass-former", "newest") == b"+OK\r\n"
+    assert guarded.raw("PING") == b"+PONG\r\n"
+    for word, reply in (("fresh", WRONG), ("newest", b"+OK\r\n"), ("s3cret", b"+OK\r\n")):
+        assert guarded.local.client().raw("AUTH", word) == reply
+
+
 def test_a_former_password_alone_requires_no_authentication(client: LocalClient) -> None:
     client.raw("CONFIG", "SET", "requirepass-former", "s3cret")
     assert client.raw("PING") == b"+PONG\r\n"

@@ -13,10 +13,11 @@ import pytest
 
 from disque_operator import brokers
 from disque_operator.brokers import CommandFailedError, Connection, UnreachableError
-from disque_operator.observed import LOCKED, Broker
+from disque_operator.observed import LOCKED, Broker, password_hash
 from support.cluster import RealCluster, RealNode
 
 DIRECTIVES = ("maxmemory", "cluster-announce-hostname", "no-such-directive")
+PASSWORDS = ("--requirepass", "old", "--requirepass-former", "new")
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +31,10 @@ def look(node: RealNode, *passwords: str) -> tuple[Broker, Connection]:
 
 
 @contextmanager
-def password(node: RealNode, text: str) -> Iterator[None]:
-    """Set a password on the broker until the context ends."""
+def password(node: RealNode, text: str, former: str = "") -> Iterator[None]:
+    """Set a password on the broker, and a former one, until the context ends."""
     connection = node.connect()
+    connection.call("CONFIG", "SET", "requirepass-former", former)
     connection.call("CONFIG", "SET", "requirepass", text)
     try:
         yield
@@ -40,7 +42,36 @@ def password(node: RealNode, text: str) -> Iterator[None]:
         if text:
             connection.call("AUTH", text)
         connection.call("CONFIG", "SET", "requirepass", "")
+        connection.call("CONFIG", "SET", "requirepass-former", "")
         connection.close()
+
+
+def hashes(*passwords: str) -> frozenset[str]:
+    return frozenset(map(password_hash, passwords))
+
+
+async def received(node: RealNode, password: str) -> bytes:
+    """Query the broker through a relay; return everything that it sends."""
+    found = bytearray()
+    finished = asyncio.Event()
+
+    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, kept: bytearray) -> None:
+        while data := await reader.read(1 << 16):
+            kept.extend(data)
+            writer.write(data)
+        writer.close()
+        await writer.wait_closed()
+
+    async def relay(commands: asyncio.StreamReader, to_operator: asyncio.StreamWriter) -> None:
+        replies, to_broker = await asyncio.open_connection(node.host, node.port)
+        await asyncio.gather(copy(commands, to_broker, bytearray()), copy(replies, to_operator, found))
+        finished.set()
+
+    async with await asyncio.start_server(relay, "127.0.0.1", 0) as server:
+        host, port = server.sockets[0].getsockname()
+        await brokers.query("c-0", f"{host}:{port}", (password,), DIRECTIVES, time.time())
+        await finished.wait()
+    return bytes(found)
 
 
 def test_query_returns_the_node_id_and_the_peers(cluster: RealCluster) -> None:
@@ -50,7 +81,7 @@ def test_query_returns_the_node_id_and_the_peers(cluster: RealCluster) -> None:
     assert node.node_id == one.id
     assert not node.loading
     assert node.leaving is None
-    assert node.accepted_passwords == set()
+    assert node.password_hashes == hashes()
     assert connection == Connection(one.address, None)
     assert {peer.node_id for peer in node.peers} == {other.id for other in others}
     assert all(peer.connected and not peer.failing and not peer.leaving for peer in node.peers)
@@ -114,20 +145,42 @@ def test_accepted_password_is_found(cluster: RealCluster, set_to: str) -> None:
     one = cluster.nodes[0]
     with password(one, set_to):
         node, connection = look(one, "new", "old", "older")
-        assert node.accepted_passwords == ({set_to} if set_to else set())
+        assert node.password_hashes == (hashes(set_to) if set_to else hashes())
         assert (connection.password or "") == set_to
         asyncio.run(brokers.send_command(connection, node.node_id, ("PING",)))
 
 
-def test_both_passwords_of_a_broker_are_returned(cluster: RealCluster) -> None:
+def test_hashes_of_both_passwords_of_a_broker_are_returned(cluster: RealCluster) -> None:
     one = cluster.nodes[0]
-    with password(one, "old"):
-        node, connection = look(one, "old")
-        asyncio.run(brokers.send_command(connection, node.node_id, ("CONFIG", "SET", "requirepass-former", "new")))
+    with password(one, "old", "new"):
         node, connection = look(one, "new")
-        assert (node.requirepass, node.requirepass_former, connection.password) == ("old", "new", "new")
-        assert "old" not in repr(node), "passwords are not in the representation"
-        asyncio.run(brokers.send_command(connection, node.node_id, ("CONFIG", "SET", "requirepass-former", "")))
+        assert (node.password_hashes, connection.password) == (hashes("old", "new"), "new")
+        assert password_hash("old") not in repr(node)
+
+
+def test_no_reply_to_a_query_has_a_password(cluster: RealCluster) -> None:
+    with password(cluster.nodes[0], "secret-old", "secret-new"):
+        replies = asyncio.run(received(cluster.nodes[0], "secret-new"))
+    assert password_hash("secret-old").encode() in replies
+    assert b"maxmemory" in replies
+    assert b"secret" not in replies
+    assert b"requirepass" not in replies
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (PASSWORDS, hashes("old", "new")),
+        (("--requirepass", "new"), hashes("new")),
+        (("--requirepass-former", "new"), hashes()),
+        ((), hashes()),
+    ],
+)
+def test_broker_without_acl_is_asked_for_its_passwords(
+    tmp_path: Path, options: tuple[str, ...], expected: frozenset[str]
+) -> None:
+    with RealCluster(tmp_path, 1, "--rename-command", "ACL", "no-acl", *options) as cluster:
+        assert look(cluster.nodes[0], "new")[0].password_hashes == expected
 
 
 def test_broker_with_an_unknown_password_is_reported_as_locked(cluster: RealCluster) -> None:
@@ -184,7 +237,14 @@ def test_killed_member_is_reported_as_failing_and_silent(tmp_path: Path) -> None
         assert peer.silent_s > 0
 
 
-def test_loading_broker_reports_only_that_it_is_loading(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [(PASSWORDS, hashes("old", "new")), ((*PASSWORDS, "--rename-command", "ACL", "no-acl"), hashes("new"))],
+    ids=["with ACL", "without ACL"],
+)
+def test_loading_broker_reports_only_that_it_is_loading_and_its_passwords(
+    tmp_path: Path, options: tuple[str, ...], expected: frozenset[str]
+) -> None:
     with RealCluster(tmp_path, 1, "--appendonly", "yes") as cluster:
         [one] = cluster.nodes
         for start in range(0, 40_000, 500):
@@ -193,11 +253,14 @@ def test_loading_broker_reports_only_that_it_is_loading(tmp_path: Path) -> None:
             with_client.pipeline(commands)
             with_client.close()
         one.kill()
+        one.arguments += options
         one.start()
         one.server.wait_ready()
-        node, _ = look(one)
+        node, _ = look(one, "new")
         assert node.loading, "the file takes long to load"
         assert (node.node_id, node.peers) == ("", ())
         assert node.version
-        cluster.wait_until(lambda: not look(one)[0].loading)
-        assert look(one)[0].jobs == 40_000
+        assert node.password_hashes == expected
+        cluster.wait_until(lambda: not look(one, "new")[0].loading)
+        node, _ = look(one, "new")
+        assert (node.jobs, node.password_hashes) == (40_000, hashes("old", "new"))

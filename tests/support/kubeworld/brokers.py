@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from disque_operator.observed import password_hash
+
 BLACKLIST_S: Final = 60.0
 SEEDS_EVERY_S: Final = 5
 TRANSFERRED_PER_STEP: Final = 1
@@ -56,6 +58,27 @@ class BrokerProcess:
     def node_id(self) -> str:
         """Return the node ID."""
         return self.disk.node_id
+
+    @property
+    def accepted_passwords(self) -> set[str]:
+        """Return the passwords that it accepts; none if it needs none."""
+        return {self.password, self.former} - {""} if self.password else set()
+
+    def accepts(self, password: str) -> bool:
+        """Return whether clients with this password are served."""
+        return not self.password or password in self.accepted_passwords
+
+    def set_password(self, directive: str, value: str) -> None:
+        """Execute CONFIG SET with `requirepass` or `requirepass-former`."""
+        if directive == "requirepass":
+            self.password = value
+        else:
+            self.former = value
+
+    @property
+    def password_hashes(self) -> frozenset[str]:
+        """Return what ACL GETUSER shows of them."""
+        return frozenset(map(password_hash, self.accepted_passwords))
 
     def loaded(self, now_s: float) -> bool:
         """Return whether it has loaded its jobs."""

@@ -304,7 +304,7 @@ class World:
             broker = self.bus.running.get(pod.name)
             if broker is None or broker.cut_off:
                 unreachable[pod.name] = "connection refused"
-            elif broker.password and not {broker.password, broker.former} & set(keys):
+            elif broker.password and not broker.accepted_passwords & set(keys):
                 unreachable[pod.name] = LOCKED
             else:
                 brokers[pod.name] = self._broker(pod, broker)
@@ -389,7 +389,8 @@ class World:
         if not broker.loaded(self.now_s):
             remembered = {entry["pod"]: entry["nodeId"] for entry in self.status.get("members") or ()}
             identity = remembered.get(pod.name, "")
-            return Broker(pod.name, identity, broker.version, loading=True, requirepass=broker.password)
+            hashes = broker.password_hashes
+            return Broker(pod.name, identity, broker.version, loading=True, password_hashes=hashes)
         leaving = None
         if disk.leaving:
             left = len(disk.jobs)
@@ -416,8 +417,7 @@ class World:
             max_replicate=max(disk.jobs.values(), default=1),
             uptime_s=self.now_s - broker.started_s,
             config={**broker.config, "cluster-announce-hostname": broker.host},
-            requirepass=broker.password,
-            requirepass_former=broker.former,
+            password_hashes=broker.password_hashes,
         )
 
     # --- actions ------------------------------------------------------------------------------------------------------
@@ -494,10 +494,8 @@ class World:
                     if other.ip == ip and other.talks(self.now_s) and broker.talks(self.now_s):
                         broker.learn(other, self.now_s, asked=True)
                         other.learn(broker, self.now_s, asked=True)
-            case ("CONFIG", "SET", "requirepass", value):
-                broker.password = value
-            case ("CONFIG", "SET", "requirepass-former", value):
-                broker.former = value
+            case ("CONFIG", "SET", "requirepass" | "requirepass-former" as name, value):
+                broker.set_password(name, value)
             case ("CONFIG", "SET", name, value):
                 kind = OPTION_OF[name].kind
                 broker.config[name] = kind.show(kind.parse(value.encode())).decode()
