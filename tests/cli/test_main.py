@@ -146,6 +146,14 @@ def test_invalid_url_is_refused(url: str) -> None:
         parse_url(url)
 
 
+@pytest.mark.parametrize("password", ["pass", "pa/ss", "pa?ss", "pa#ss", "p@ss/"])
+@pytest.mark.parametrize("scheme", ["disque", "redis"])
+def test_error_about_a_url_does_not_show_its_password(scheme: str, password: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError) as error:
+        parse_url(f"{scheme}://ann:{password}@host:x")
+    assert str(error.value).startswith(f"'{scheme}://(redacted)@host:x' is not a valid URL; use disque://")
+
+
 def test_environment_supplies_missing_options() -> None:
     environment = {"DISQUE_HOST": "h", "DISQUE_PORT": "1", "DISQUE_PASSWORD": "p"}
     assert choose_endpoint(argparse.Namespace(), environment) == Endpoint("h", 1, password="p")

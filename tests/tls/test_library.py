@@ -122,7 +122,15 @@ def test_urls_say_how_to_connect() -> None:
 
 
 @pytest.mark.parametrize(
-    "nodes", [["http://a"], ["disque://:secret@a:x"], ["disque://a/b"], ["disques://a", "b"], ["disque://"]]
+    "nodes",
+    [
+        ["http://a"],
+        ["disque://:secret@a:x"],
+        ["disque://:secret/x@a"],
+        ["disque://a/b"],
+        ["disques://a", "b"],
+        ["disque://"],
+    ],
 )
 def test_bad_urls_are_refused_without_showing_the_password(nodes: list[str]) -> None:
     with pytest.raises(ValueError, match="node") as refused:

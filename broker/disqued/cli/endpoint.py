@@ -135,19 +135,26 @@ def parse_url(text: str) -> Endpoint:
     try:
         parts = urlsplit(text)
         number = parts.port
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a valid URL: {error}") from error
+    except ValueError:
+        raise _invalid(text) from None  # the error may quote a part of the password
     password = None if parts.password is None else unquote(parts.password)
     if parts.scheme == "unix" and parts.path:
         return Endpoint(path=unquote(parts.path), password=password)
     if parts.scheme not in {"disque", "disques"} or parts.path not in {"", "/"}:
-        raise argparse.ArgumentTypeError(
-            f"'{text}' is not a valid URL; use disque://[[user]:password@]host[:port], disques:// for TLS, or "
-            "unix:///path"
-        )
+        raise _invalid(text)
     host, at = parts.hostname or DEFAULT_HOST, DEFAULT_PORT if number is None else number
     user = unquote(parts.username) if parts.username else None
     return Endpoint(host, at, None, password, user, Tls() if parts.scheme == "disques" else None)
+
+
+def _invalid(url: str) -> argparse.ArgumentTypeError:
+    """Return the error for a URL, without its password."""
+    login, at, host = url.rpartition("@")
+    shown = f"{login.partition('://')[0]}://(redacted)@{host}" if at else url
+    return argparse.ArgumentTypeError(
+        f"'{shown}' is not a valid URL; use disque://[[user]:password@]host[:port], disques:// for TLS, or "
+        "unix:///path, with %2F for / in a password"
+    )
 
 
 def read_password(path: str) -> str:

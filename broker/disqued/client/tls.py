@@ -62,14 +62,20 @@ def parse_nodes(nodes: Sequence[str]) -> Target:
     return Target(tuple(node for one in found for node in one.nodes), *(said.pop() if said else ()))
 
 
+_INVALID: Final = (
+    "invalid URL of a node; use disque://[user:password@]host[:port], or disques:// for TLS, with %2F for / in the "
+    "password"
+)
+
+
 def _parse_url(text: str) -> Target:
     try:
         parts = urlsplit(text)
         port = parts.port
-    except ValueError as error:
-        raise ValueError(f"invalid URL of a node: {error}") from error  # without the URL, which may contain a password
+    except ValueError:
+        raise ValueError(_INVALID) from None  # the error may quote a part of the password, as the URL does
     if parts.scheme not in SCHEMES or not parts.hostname or parts.path not in {"", "/"}:
-        raise ValueError("invalid URL of a node; use disque://[user:password@]host[:port], or disques:// for TLS")
+        raise ValueError(_INVALID)
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     user = unquote(parts.username) if parts.username else None
     password = None if parts.password is None else unquote(parts.password)
