@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import ssl
 import tempfile
 import time
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Self
 
 from disqued.build import FLAVOUR
+from disqued.testing.certificates import Authority
 from disqued.testing.ports import free_port
 from disqued.testing.processes import SERVER, LocalProcess, ProcessFailedError
 from machine import broker_environment
@@ -33,6 +35,7 @@ class Broker:
     arguments: tuple[str, ...]  # "{port}" is replaced
     package: str  # what Debian calls it
     prepare: tuple[bytes, bytes] | None = None  # a request before the load, and its reply
+    tls: bool = False  # whether clients use TLS
 
 
 BROKERS = (
@@ -77,6 +80,13 @@ def logging(broker: Broker, policy: str) -> Broker:
     return replace(broker, arguments=(*broker.arguments, *words))
 
 
+def encrypted(broker: Broker) -> Broker:
+    """The broker with TLS as the only way to connect. It needs `node.crt` and `node.key` in its directory."""
+    words = [{"--port": "--tls-port"}.get(word, word) for word in broker.arguments]
+    words += ["--port", "0", "--tls-cert-file", "node.crt", "--tls-key-file", "node.key", "--tls-auth-clients", "no"]
+    return replace(broker, arguments=tuple(words), tls=True)
+
+
 def chosen(names: list[str]) -> tuple[Broker, ...]:
     """The brokers of these names; exits with advice if one is unknown or not installed."""
     known = {broker.name: broker for broker in BROKERS}
@@ -117,7 +127,20 @@ class Running(LocalProcess):
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self._directory = tempfile.TemporaryDirectory(prefix="disqued-bench-")
+        if broker.tls:
+            Authority(Path(self._directory.name)).issue("node")
         self._launch(free_port())
+
+    def connect(self, timeout_s: float = 10.0) -> socket.socket:
+        """A connected socket with a read timeout, with TLS if the broker requires it."""
+        plain = super().connect(timeout_s)
+        if not self.broker.tls:
+            return plain
+        try:
+            return ssl._create_unverified_context().wrap_socket(plain)  # noqa: SLF001 - the broker of this process
+        except BaseException:
+            plain.close()
+            raise
 
     def _launch(self, port: int) -> None:
         arguments = [argument.format(port=port) for argument in self.broker.arguments]

@@ -56,14 +56,15 @@ def compile_generator() -> None:
     compiler = shutil.which("cc")
     if compiler is None:
         raise SystemExit(
-            "bench: no C compiler for the load generator. Install one with `apt-get install gcc libc6-dev`"
+            "bench: no C compiler for the load generator. Install it with `apt-get install gcc libc6-dev libssl-dev`"
         )
     PROGRAM.parent.mkdir(parents=True, exist_ok=True)
     fresh = PROGRAM.with_suffix(".new")
-    command = [compiler, "-std=gnu11", "-O2", "-Wall", "-Wextra", "-o", str(fresh), *map(str, sources), "-lm"]
+    command = [compiler, "-std=gnu11", "-O2", "-Wall", "-Wextra", "-o", str(fresh), *map(str, sources)]
+    command += ["-lm", "-lssl", "-lcrypto"]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     if built.returncode != 0:
-        raise SystemExit(f"bench: the load generator does not compile:\n{built.stderr}")
+        raise SystemExit(f"bench: the load generator, which needs libssl-dev, does not compile:\n{built.stderr}")
     fresh.replace(PROGRAM)
 
 
@@ -90,7 +91,7 @@ class Server(Protocol):
 def offer(server: Server, load: Load) -> Measurement:
     """Offer the load and return what was measured; exits if any reply was wrong."""
     command = [str(PROGRAM), "--protocol", server.broker.protocol, "--port", str(server.port)]
-    command += ["--server-pid", str(server.pid), *load.arguments()]
+    command += ["--server-pid", str(server.pid), *load.arguments(), *(["--tls"] if server.broker.tls else [])]
     answer = subprocess.run(pinned(cores()[1], *command), capture_output=True, text=True, check=False)
     if not answer.stdout:
         raise SystemExit(f"bench: {server.broker.name}, {load}: {answer.stderr}\n{server.output}")

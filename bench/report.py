@@ -14,6 +14,7 @@ from typing import Any
 
 import capacity_report
 import cluster_report
+import encryption_report
 import persistence_report
 from floors import LATENCIES, MEMORY, PAUSE, RATES, WAITING_GROWTH, Row
 from machine import ROOT
@@ -144,6 +145,7 @@ def tables(results: Results) -> list[Table]:
         made.append(_comparison(results, "Latency, and the ratio to other brokers (lower is better)", LATENCIES))
         made += _distributions(results)
         made.append(_cpu(results))
+    made += encryption_report.tables(results)
     made.append(_limits(results))
     made += _longest(results)
     made += _growth(results) + cluster_report.tables(results) + persistence_report.tables(results)

@@ -27,6 +27,7 @@ from typing import Any
 
 import capacity
 import cluster
+import encryption
 import machine
 import noise
 import pauses
@@ -44,6 +45,7 @@ Say = Callable[[str], None]
 PARTS: dict[str, Callable[[tuple[Broker, ...], Sizes, Say], Any]] = {
     "noise": lambda _, sizes, say: noise.measure(sizes, say),
     "comparison": workloads.compare,
+    "encryption": encryption.compare,
     "memory": workloads.memory,
     "pauses_ms": lambda _, sizes, say: workloads.pauses(sizes, say),
     "longest_ms": lambda _, sizes, say: pauses.measure(sizes, say),

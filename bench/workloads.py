@@ -133,8 +133,13 @@ def _batched(server: Running, sizes: Sizes) -> Iterator[tuple[str, Measurement]]
         yield "get32", offer(server, Load("get", sizes.batch, fetch=32))
 
 
+def whole_cycle(sizes: Sizes) -> Load:
+    """Producers, and blocked workers that get and acknowledge one job at a time."""
+    return Load("cycle", sizes.cycle, connections=PRODUCERS + WORKERS, workers=WORKERS)
+
+
 def _whole_cycle(server: Running, sizes: Sizes) -> Iterator[tuple[str, Measurement]]:
-    yield "cycle", offer(server, Load("cycle", sizes.cycle, connections=PRODUCERS + WORKERS, workers=WORKERS))
+    yield "cycle", offer(server, whole_cycle(sizes))
 
 
 Workload = Callable[[Running, Sizes], Iterator[tuple[str, Measurement]]]
@@ -164,7 +169,7 @@ def compare(brokers: tuple[Broker, ...], sizes: Sizes, say: Callable[[str], None
 
     for number in range(sizes.rounds):
         for workload in WORKLOADS:
-            for broker in _rotated(brokers, number):
+            for broker in rotated(brokers, number):
                 with Running(broker) as server:
                     for name, line in workload(server, sizes):
                         note(name, broker, line)
@@ -175,7 +180,7 @@ def compare(brokers: tuple[Broker, ...], sizes: Sizes, say: Callable[[str], None
     return results
 
 
-def _rotated(brokers: tuple[Broker, ...], number: int) -> tuple[Broker, ...]:
+def rotated(brokers: tuple[Broker, ...], number: int) -> tuple[Broker, ...]:
     """The order of the brokers in a round."""
     turn = number % len(brokers)
     return brokers[turn:] + brokers[:turn]
@@ -191,7 +196,7 @@ def _half_load(half: HalfLoad, rate: float, brokers: tuple[Broker, ...], sizes: 
     load = Load(half.mode, int(rate * sizes.half_load_s), rate=rate)
     lines: dict[str, list[Measurement]] = {broker.name: [] for broker in brokers}
     for number in range(sizes.half_runs):
-        for broker in _rotated(brokers, number):
+        for broker in rotated(brokers, number):
             with Running(broker) as server:
                 lines[broker.name].append(offer(server, load))
     return {

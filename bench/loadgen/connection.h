@@ -2,6 +2,7 @@
 #ifndef CONNECTION_H
 #define CONNECTION_H
 
+#include <openssl/ssl.h>
 #include <stdint.h>
 
 #include "protocol.h"
@@ -11,6 +12,7 @@ enum phase { RESTING, ADDING, FETCHING, ACKNOWLEDGING };
 
 struct connection {
     int fd;
+    SSL *tls;            /* NULL for a connection without TLS */
     bool worker;         /* waits for jobs in a cycle; the others add them */
     enum phase phase;
     bool wants_writable; /* the kernel took only a part of `out` */
@@ -24,9 +26,12 @@ struct connection {
     int held;
 };
 
-/* Connect, register with epoll, make room for `window` adds on their way. Exits with a message when it cannot. */
+/* Connect, register with epoll, make room for `window` adds on their way. Exits with a message when it cannot.
+ * `tls` is NULL for a connection without TLS. */
 void connection_open(struct connection *connection, int epoll, const struct protocol *protocol, const char *host,
-                     int port, int window, int fetch);
+                     int port, SSL_CTX *tls, int window, int fetch);
+/* Settings for connections with TLS 1.3 that trust every broker: the runs measure encryption, not trust. */
+SSL_CTX *connection_tls(void);
 /* Send what waits in `out`. False when the broker hung up. */
 bool connection_flush(struct connection *connection, int epoll);
 /* Read what is there. False when the broker hung up. */

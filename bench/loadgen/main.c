@@ -3,7 +3,7 @@
  *   loadgen --protocol disque|list|stream|beanstalk|amqp --port PORT --server-pid PID --mode add|get|cycle|churn --jobs N
  *           [--host 127.0.0.1] [--connections 50] [--workers 40] [--pipeline 1] [--fetch 1] [--first 0] [--queues 1]
  *           [--body-bytes 64] [--rate JOBS_PER_S] [--window-ms MS] [--time-limit SECONDS] [--worker-port PORT]
- *           [--add-options "REPLICATE 3 RETRY 60"] [--ack-command ACKJOB|FASTACK]
+ *           [--add-options "REPLICATE 3 RETRY 60"] [--ack-command ACKJOB|FASTACK] [--tls]
  *
  * `get` expects the jobs 0 to N-1 of an earlier `add` with the same --jobs; `churn` continues behind --first. A stream
  * needs its group first: XGROUP CREATE q g 0 MKSTREAM. Exit status: 0 when every reply was right, 1 when one was not
@@ -85,6 +85,9 @@ static void check(const struct options *options) {
     if (options->body_bytes < NUMBER_DIGITS) {
         refuse("--body-bytes must be 16 or more", "");
     }
+    if (options->tls && protocol->open_session != NULL) {
+        refuse("--tls does not work with this protocol", protocol->name);
+    }
     if (options->connections < 1 || options->pipeline < 1) {
         refuse("--connections and --pipeline must be 1 or more", "");
     }
@@ -101,7 +104,8 @@ static struct options parse(int count, char **words) {
         {"body-bytes", required_argument, NULL, 'b'},  {"rate", required_argument, NULL, 'r'},
         {"time-limit", required_argument, NULL, 't'},  {"add-options", required_argument, NULL, 'o'},
         {"ack-command", required_argument, NULL, 'a'}, {"worker-port", required_argument, NULL, 'W'},
-        {"window-ms", required_argument, NULL, 'i'},   {NULL, 0, NULL, 0},
+        {"window-ms", required_argument, NULL, 'i'},   {"tls", no_argument, NULL, 'T'},
+        {NULL, 0, NULL, 0},
     };
     struct options options = {.protocol = &disque, .host = "127.0.0.1", .connections = 50, .workers = 40, .pipeline = 1,
                               .fetch = 1, .queues = 1, .body_bytes = 64, .time_limit_s = 120};
@@ -124,6 +128,7 @@ static struct options parse(int count, char **words) {
             case 'r': options.rate = number(optarg); break;
             case 'i': options.window_ms = (long)number(optarg); break;
             case 't': options.time_limit_s = number(optarg); break;
+            case 'T': options.tls = true; break;
             case 'W': options.worker_port = (int)number(optarg); break;
             case 'o': add_options = optarg; break;
             case 'a': ack_command = optarg; break;

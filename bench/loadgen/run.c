@@ -339,10 +339,11 @@ void run(const struct options *chosen, struct result *filled) {
     connections = calloc((size_t)options->connections, sizeof *connections);
     int window = options->rate > 0 ? OPEN_LOOP_WINDOW : options->pipeline;
     window = window > options->fetch ? window : options->fetch;
+    SSL_CTX *tls = options->tls ? connection_tls() : NULL;
     for (int i = 0; i < options->connections; i++) {
         connections[i].worker = i >= options->connections - options->workers;
         int port = connections[i].worker ? options->worker_port : options->port;
-        connection_open(&connections[i], epoll, protocol, options->host, port, window, options->fetch);
+        connection_open(&connections[i], epoll, protocol, options->host, port, tls, window, options->fetch);
     }
     start_role(true);
     settle(server_clock);

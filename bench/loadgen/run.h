@@ -14,6 +14,7 @@ struct options {
     enum mode mode;
     const char *host;
     int port;
+    bool tls;        /* connections use TLS 1.3 */
     int worker_port; /* where workers connect: another node of the same cluster, or the same */
     int server_pid;
     int connections;

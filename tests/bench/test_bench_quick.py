@@ -43,6 +43,15 @@ def test_every_workload_finishes_all_its_jobs_without_a_wrong_reply(run: tuple[s
         assert 0 < line["server_cpu_us_per_job"] < 10_000, workload
 
 
+def test_cycle_is_measured_with_and_without_tls(run: tuple[str, dict[str, Any]]) -> None:
+    printed, results = run
+    for way in ("plain", "tls"):
+        (line,) = results["encryption"][way]["disqued"]
+        assert line["errors"] == 0
+        assert line["jobs"] == results["sizes"]["cycle"]
+    assert "Whole cycle with TLS 1.3" in printed
+
+
 def test_latencies_are_ordered_and_each_request_is_counted(run: tuple[str, dict[str, Any]]) -> None:
     results = run[1]
     (added,) = results["comparison"]["add1"]["disqued"]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from disqued.testing.certificates import Authority
 from disqued.testing.ports import free_port
-from support.certificates import Authority
 from support.fake_kubectl import FakeKubernetes
 from support.plugin import PASSWORD, Plugin, cluster, put, running, secret
 from tls.nodes import TlsNode

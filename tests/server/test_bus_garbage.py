@@ -19,10 +19,10 @@ from disqued.server import listener
 from disqued.server.bus import Bus
 from disqued.server.certificates import Certificates
 from disqued.server.shell import Clock, Shell
+from disqued.testing.certificates import Authority
 from disqued.testing.host import FakeHost
 from disqued.testing.local import NODE_ID
 from disqued.testing.ports import free_port
-from support.certificates import Authority
 
 TIMES = 30
 RESET = struct.pack("ii", 1, 0)

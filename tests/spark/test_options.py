@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from disqued.testing.certificates import Authority
 from pyspark_disque.options import ALWAYS, OPTIONS, BadOption, Option, Secret, Use, parse
 from pyspark_disque.schema import IGNORED, METADATA, SINK, SOURCE, source_schema
-from support.certificates import Authority
 
 SAMPLES = {
     "nodes": "one:7711,two", "discover": "false", "password": "hush", "passwordFile": "/run/secret", "timeout": "10s",

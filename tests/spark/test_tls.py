@@ -10,9 +10,9 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from disqued.testing.certificates import Authority
 from disqued.testing.ports import free_port
 from disqued.testing.processes import ServerProcess
-from support.certificates import Authority
 
 PASSWORD = "open sesame"
 

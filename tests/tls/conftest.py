@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from disqued.testing.certificates import Authority
 from disqued.testing.ports import free_port
-from support.certificates import Authority
 from tls.nodes import TlsNode
 
 

@@ -6,8 +6,8 @@ import socket
 import ssl
 from pathlib import Path
 
+from disqued.testing.certificates import Authority
 from disqued.testing.processes import ServerProcess
-from support.certificates import Authority
 
 
 def trusting(authority: Authority, name: str = "") -> ssl.SSLContext:

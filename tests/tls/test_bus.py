@@ -13,10 +13,10 @@ import pytest
 
 from compat.replay import Client
 from compat.wire import Status
+from disqued.testing.certificates import Authority
 from disqued.testing.ports import free_port
 from disqued.testing.processes import ServerProcess, form_cluster, is_complete
 from server.refusing import run_server
-from support.certificates import Authority
 from tls.nodes import trusting
 
 FAST = ("--cluster-node-timeout", "2000")

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
+from disqued.testing.certificates import Authority
 from disqued.testing.ports import free_port
-from support.certificates import Authority
 from tls.nodes import TlsNode, ask, read_all, refuses, trusting
 
 BIG = 8 << 20

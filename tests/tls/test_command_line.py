@@ -7,8 +7,8 @@ from collections.abc import Callable
 from cli.running import Disque
 from disqued.cli.exits import Exit
 from disqued.resp.writer import request
+from disqued.testing.certificates import Authority
 from disqued.testing.ports import free_port
-from support.certificates import Authority
 from tls.nodes import TlsNode
 
 

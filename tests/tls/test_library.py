@@ -11,8 +11,8 @@ from client.conftest import Connect
 from client.conftest import connect as connect  # noqa: PLC0414 - the fixture
 from disqued.client import AuthenticationRequired, Backoff, ConnectionFailed, tls_context
 from disqued.client.tls import Target, parse_nodes
+from disqued.testing.certificates import Authority
 from disqued.testing.processes import form_cluster
-from support.certificates import Authority
 from tls.nodes import TlsNode, trusting
 
 ONCE = Backoff(attempts=1)

@@ -10,8 +10,8 @@ import pytest
 
 from compat.replay import Client
 from compat.wire import Status
+from disqued.testing.certificates import Authority
 from disqued.testing.ports import free_port
-from support.certificates import Authority
 from tls.nodes import TlsNode, ask, read_all, refuses, trusting
 
 DAY_S = 86400

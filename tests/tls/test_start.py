@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from disqued.testing.certificates import Authority
 from disqued.testing.ports import free_port
 from server.refusing import run_server
-from support.certificates import Authority
 
 PAIR = ("--tls-cert-file", "node.crt", "--tls-key-file", "node.key")
 

@@ -1,4 +1,4 @@
-"""Certificates for tests, made with the `openssl` command: authorities, and certificates that they sign."""
+"""Makes certificates with the `openssl` command: authorities, and certificates that they sign."""
 
 from __future__ import annotations
 
@@ -11,20 +11,27 @@ LOCAL: Final = "DNS:localhost,IP:127.0.0.1"
 
 
 def openssl(directory: Path, *arguments: str) -> None:
-    subprocess.run(["openssl", *arguments], cwd=directory, check=True, capture_output=True, timeout=30)
+    """Run `openssl` in a directory.
+
+    Raises:
+        CalledProcessError: it failed.
+    """
+    command = ["openssl", *arguments]
+    subprocess.run(command, cwd=directory, check=True, capture_output=True, timeout=30)  # noqa: S603 - arguments of ours
 
 
 class Authority:
     """A certificate authority whose files are in `directory`; `certificate` is the path of its certificate."""
 
     def __init__(self, directory: Path, name: str = "ca", *, days: int = 30) -> None:
+        """Make the authority, which is valid for so many days."""
         self.directory = directory
         self.name = name
         self.certificate = directory / f"{name}.crt"
         _sign_self(directory, name, days)
 
     def issue(self, name: str, *, names: str = LOCAL, days: int = 30) -> tuple[Path, Path]:
-        """Make a certificate; returns the paths of it and of its key."""
+        """Make a certificate for some names and days; returns the paths of it and of its key."""
         openssl(
             self.directory,
             *("req", *_NEW_KEY, "-keyout", f"{name}.key", "-out", f"{name}.csr"),
