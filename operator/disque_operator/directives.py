@@ -61,7 +61,7 @@ OWNED: Final[Mapping[str, str]] = {
     "syslog-ident": _OUTPUT,
     **dict.fromkeys(
         (
-            *("tls-port", "tls-cert-file", "tls-key-file", "tls-ca-cert-file", "tls-auth-clients"),
+            *("tls-port", "tls-cert-file", "tls-key-file", "tls-key-file-pass", "tls-ca-cert-file", "tls-auth-clients"),
             *("tls-min-version", "tls-ciphers", "tls-cluster", "http-tls", "cluster-announce-tls-port"),
         ),
         _TLS,

@@ -213,8 +213,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
     ),
     Option(
         "tlsKeyFile", "tls_key_file", _name, ALWAYS, "`tlsCertFile`",
-        "A PEM file with the key of `tlsCertFile`, without a passphrase. It is needed on the driver and on every "
-        "executor.",
+        "A PEM file with the key of `tlsCertFile`, not encrypted. It is needed on the driver and on every executor.",
         ("kafka.ssl.keystore.key",),
     ),
     Option(

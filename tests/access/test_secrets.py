@@ -15,6 +15,7 @@ REQUESTS = (
     ("AUTH", "default", SECRET),
     ("HELLO", "2", "AUTH", "default", SECRET),
     ("CONFIG", "SET", "requirepass-former", SECRET),
+    ("CONFIG", "SET", "tls-key-file-pass", SECRET),
     ("ACL", "SETUSER", "user", f">{SECRET}"),
     ("ACL", "DRYRUN", "default", "ACL", "SETUSER", "user", f">{SECRET}"),
     ("config", "set", "RequirePass-Former", SECRET),

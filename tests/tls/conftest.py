@@ -11,7 +11,7 @@ import pytest
 
 from disqued.testing.certificates import Authority
 from disqued.testing.ports import free_port
-from tls.nodes import TlsNode
+from tls.nodes import PASSWORD, TlsNode
 
 
 @pytest.fixture(scope="session")
@@ -28,11 +28,15 @@ def start(tmp_path: Path, authority: Authority) -> Iterator[Callable[..., TlsNod
     """A function that starts a node with a certificate of its own, on ports with and without TLS."""
     with ExitStack() as stack:
 
-        def node(*arguments: str, name: str = "n1", clients: str = "no", certificate: str = "node") -> TlsNode:
+        def node(
+            *arguments: str, name: str = "n1", clients: str = "no", certificate: str = "node", locked: bool = False
+        ) -> TlsNode:
             directory = tmp_path / name
             directory.mkdir()
             for suffix in ("crt", "key"):
                 shutil.copy(authority.directory / f"{certificate}.{suffix}", directory / f"node.{suffix}")
+            if locked:
+                shutil.copy(authority.lock(certificate, PASSWORD), directory / "node.key")
             shutil.copy(authority.certificate, directory / "ca.crt")
             return stack.enter_context(TlsNode(directory, authority, free_port(), *arguments, clients=clients))
 

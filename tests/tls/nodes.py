@@ -9,6 +9,9 @@ from pathlib import Path
 from disqued.testing.certificates import Authority
 from disqued.testing.processes import ServerProcess
 
+PASSWORD = "pass of the key"
+"""The password of encrypted keys."""
+
 
 def trusting(authority: Authority, name: str = "") -> ssl.SSLContext:
     """What a client uses that trusts an authority; `name` is the certificate that it has."""
@@ -49,11 +52,12 @@ class TlsNode(ServerProcess):
             assert certificate is not None
             return str(certificate["serialNumber"])
 
-    def replace(self, name: str) -> None:
-        """Replace the node's certificate and key by those of another name."""
+    def replace(self, name: str, *, key: Path | None = None) -> None:
+        """Replace the node's certificate and key by those of another name, or by an encrypted copy of its key."""
         for suffix in ("crt", "key"):
             new = self.directory / f"new.{suffix}"
-            new.write_bytes((self.authority.directory / f"{name}.{suffix}").read_bytes())
+            source = key if key is not None and suffix == "key" else self.authority.directory / f"{name}.{suffix}"
+            new.write_bytes(source.read_bytes())
             new.replace(self.directory / f"node.{suffix}")
 
 

@@ -10,8 +10,10 @@ import pytest
 from disqued.testing.certificates import Authority
 from disqued.testing.ports import free_port
 from server.refusing import run_server
+from tls.nodes import PASSWORD
 
 PAIR = ("--tls-cert-file", "node.crt", "--tls-key-file", "node.key")
+LOCKED = ("--tls-cert-file", "node.crt", "--tls-key-file", "locked.key", "--tls-auth-clients", "no")
 
 
 @pytest.mark.parametrize(
@@ -23,10 +25,8 @@ PAIR = ("--tls-cert-file", "node.crt", "--tls-key-file", "node.key")
         (("--tls-cert-file", "node.crt", "--tls-auth-clients", "no"), "node.crt and node.crt are not a certificate"),
         ((*PAIR, "--tls-auth-clients", "yes", "--tls-ca-cert-file", "node.key"), "has no certificates in PEM format"),
         ((*PAIR, "--tls-auth-clients", "no", "--tls-ciphers", "x"), "tls-ciphers 'x' names no cipher"),
-        (
-            ("--tls-cert-file", "node.crt", "--tls-key-file", "locked.key", "--tls-auth-clients", "no"),
-            "not a certificate and its key without a passphrase",
-        ),
+        (LOCKED, "the key in locked.key is encrypted: set tls-key-file-pass"),
+        ((*LOCKED, "--tls-key-file-pass", "other"), "tls-key-file-pass is not the password of the key in locked.key"),
     ],
 )
 def test_bad_directives_are_refused(
@@ -34,11 +34,12 @@ def test_bad_directives_are_refused(
 ) -> None:
     for suffix in ("crt", "key"):
         shutil.copy(authority.directory / f"node.{suffix}", tmp_path)
-    (tmp_path / "locked.key").write_text(LOCKED_KEY)
+    shutil.copy(authority.lock("node", PASSWORD), tmp_path / "locked.key")
     outcome = run_server(tmp_path, "--port", str(free_port()), "--tls-port", str(free_port()), *arguments)
     assert outcome.status == 1
     assert "Can't use TLS: " in outcome.out
     assert reason in outcome.out
+    assert "other" not in outcome.out, "a password is shown"
 
 
 def test_port_that_is_in_use_by_the_node_itself_is_refused(tmp_path: Path, authority: Authority) -> None:
@@ -48,14 +49,3 @@ def test_port_that_is_in_use_by_the_node_itself_is_refused(tmp_path: Path, autho
     outcome = run_server(tmp_path, "--port", port, "--tls-port", port, *PAIR, "--tls-auth-clients", "no")
     assert outcome.status == 1
     assert f"Port {port} is already used by this node without TLS: change tls-port." in outcome.out
-
-
-LOCKED_KEY = """\
------BEGIN ENCRYPTED PRIVATE KEY-----
-MIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAjb4UCGkCu06QICCAAw
-DAYIKoZIhvcNAgkFADAdBglghkgBZQMEASoEECFDSygOYlON4M3nwAgEvd8EgZA3
-jRK3Z3jXiKW8YkjcUhhxOngE9aj227MOEvKrdwt9Ty9xEdmLGCL7q4YgrtfA26SG
-cj1VIF2zd0nhI9xnMjS1M8P7WZGNu7WPmlsoN6vI29DiBPvf69Zw26TC8F23SEZj
-kJl0R5TdU8Sj4a3Owz8X8PfDnVRt2QMhL0sbPNfsmzpokDL7IIwMPmz6AuS7eO4=
------END ENCRYPTED PRIVATE KEY-----
-"""

@@ -80,6 +80,7 @@ class Config:
     tls_port: int
     tls_cert_file: str
     tls_key_file: str
+    tls_key_file_pass: bytes
     tls_ca_cert_file: str
     tls_auth_clients: str
     tls_auth_clients_user: str

@@ -101,19 +101,36 @@ def _context(config: Config, side: int = ssl.PROTOCOL_TLS_SERVER) -> ssl.SSLCont
     key_file = config.tls_key_file or config.tls_cert_file
     for name, path in (("tls-cert-file", config.tls_cert_file), ("tls-key-file", key_file)):
         _read(name, path)
+    password = _Password(config.tls_key_file_pass)
     try:
-        context.load_cert_chain(config.tls_cert_file, key_file, password="")  # without one, OpenSSL would ask for it
+        context.load_cert_chain(config.tls_cert_file, key_file, password=password)
     except (ssl.SSLError, ValueError) as error:
-        raise TlsError(_why_no_pair(config.tls_cert_file, key_file, error)) from error
+        raise TlsError(_why_no_pair(config.tls_cert_file, key_file, password, error)) from error
     return context
 
 
-def _why_no_pair(cert_file: str, key_file: str, error: Exception) -> str:
+class _Password:
+    """The password of the key. OpenSSL calls it for a key that is encrypted, and asks the terminal if there is none."""
+
+    def __init__(self, password: bytes) -> None:
+        self.password = password
+        self.needed = False
+
+    def __call__(self) -> bytes:
+        self.needed = True
+        return self.password
+
+
+def _why_no_pair(cert_file: str, key_file: str, password: _Password, error: Exception) -> str:
     reason = getattr(error, "reason", None)
+    if password.needed and reason != "KEY_VALUES_MISMATCH":
+        if not password.password:
+            return f"the key in {key_file} is encrypted: set tls-key-file-pass"
+        return f"tls-key-file-pass is not the password of the key in {key_file}"
     if reason == "KEY_VALUES_MISMATCH":
         return f"the key in {key_file} does not belong to the certificate in {cert_file}"
     what = str(reason or error).replace("_", " ").lower()
-    return f"{cert_file} and {key_file} are not a certificate and its key without a passphrase, in PEM format: {what}"
+    return f"{cert_file} and {key_file} are not a certificate and its key in PEM format: {what}"
 
 
 def _trust(context: ssl.SSLContext, path: str) -> None:

@@ -44,6 +44,12 @@ class Authority:
         )
         return self.directory / f"{name}.crt", self.directory / f"{name}.key"
 
+    def lock(self, name: str, password: str) -> Path:
+        """Encrypt a copy of the key of a certificate with a password; returns the path of the copy."""
+        ways = ("-in", f"{name}.key", "-aes256", "-passout", f"pass:{password}", "-out", f"{name}.locked")
+        openssl(self.directory, "pkey", *ways)
+        return self.directory / f"{name}.locked"
+
 
 def _sign_self(directory: Path, name: str, days: int) -> None:
     request = ("-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
