@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -29,7 +29,12 @@ def start(tmp_path: Path, authority: Authority) -> Iterator[Callable[..., TlsNod
     with ExitStack() as stack:
 
         def node(
-            *arguments: str, name: str = "n1", clients: str = "no", certificate: str = "node", locked: bool = False
+            *arguments: str,
+            name: str = "n1",
+            clients: str = "no",
+            certificate: str = "node",
+            locked: bool = False,
+            launcher: Sequence[str] = (),
         ) -> TlsNode:
             directory = tmp_path / name
             directory.mkdir()
@@ -38,7 +43,8 @@ def start(tmp_path: Path, authority: Authority) -> Iterator[Callable[..., TlsNod
             if locked:
                 shutil.copy(authority.lock(certificate, PASSWORD), directory / "node.key")
             shutil.copy(authority.certificate, directory / "ca.crt")
-            return stack.enter_context(TlsNode(directory, authority, free_port(), *arguments, clients=clients))
+            made = TlsNode(directory, authority, free_port(), *arguments, clients=clients, launcher=launcher)
+            return stack.enter_context(made)
 
         yield node
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+from collections.abc import Sequence
 from pathlib import Path
 
 from disqued.testing.certificates import Authority
@@ -25,7 +26,13 @@ class TlsNode(ServerProcess):
     """A node whose files are `node.crt`, `node.key` and `ca.crt` in its directory."""
 
     def __init__(
-        self, directory: Path, authority: Authority, tls_port: int, *arguments: str, clients: str = "no"
+        self,
+        directory: Path,
+        authority: Authority,
+        tls_port: int,
+        *arguments: str,
+        clients: str = "no",
+        launcher: Sequence[str] = (),
     ) -> None:
         self.tls_port = tls_port
         self.authority = authority
@@ -34,6 +41,7 @@ class TlsNode(ServerProcess):
             *("--tls-port", str(tls_port), "--tls-cert-file", "node.crt", "--tls-key-file", "node.key"),
             *("--tls-ca-cert-file", "ca.crt", "--tls-auth-clients", clients, *arguments),
             port=tls_port if "--port" in arguments else None,
+            launcher=launcher,
         )
 
     def dial(self, context: ssl.SSLContext | None = None, port: int | None = None) -> ssl.SSLSocket:

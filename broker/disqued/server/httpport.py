@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from disqued.node import Node
 
 MOST_CONNECTIONS: Final = 32
+"""With TLS, as many handshakes may run beside them."""
 MOST_BYTES: Final = 8 << 10
 """The maximum size of a request line with its headers."""
 SENT_BYTES: Final = 4 << 10

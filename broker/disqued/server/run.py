@@ -90,7 +90,7 @@ class Run:
             self._host = ProcessHost(config_path, nodes, self._certificates, self._ended.set, self._fail, self._restart)
             self._host.keep_alive(config.tcp_keepalive)
             if self._http_sockets:
-                self._host.reserved_descriptors += MOST_CONNECTIONS
+                self._host.reserved_descriptors += MOST_CONNECTIONS * (2 if config.http_tls else 1)
             self._limit_clients()
             self._clock = Clock(start_ms(time.time_ns() // 1_000_000, (nodes.path, Path(config.appendfilename))))
             self._node = self._make_node(nodes)

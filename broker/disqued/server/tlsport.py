@@ -1,7 +1,8 @@
 """Accepts connections with TLS. A connection reaches the node when its handshake is done.
 
 Each connection gets the settings that are current when it is accepted. Handshakes are limited in time and number, so
-that connections which never complete one cannot take the descriptors of clients: one more than allowed ends the oldest.
+that connections which never complete one cannot take the descriptors of clients: one more than allowed ends the oldest
+of the address that has most of them, so one address cannot end the handshakes of others.
 """
 
 from __future__ import annotations
@@ -9,13 +10,19 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Callable
+from itertools import islice
 from typing import Final
+
+from disqued.core.clients.origin import origin_of
 
 HANDSHAKE_S: Final = 10.0
 """The longest time for a handshake. The loop closes the connection after it."""
 PAUSE_S: Final = 1.0
 """How long nothing is accepted when the process has no descriptors left."""
+_COMPARED: Final = 64
+"""How many of the oldest handshakes are compared to end one. A handshake gets among them when older ones ended."""
 
 
 class TlsPort:
@@ -43,8 +50,8 @@ class TlsPort:
         self._most = most
         self._failed = failed
         self._longest_s = longest_s
-        self._handshakes: dict[asyncio.Task[None], None] = {}
-        """The running handshakes, the oldest first."""
+        self._handshakes: dict[asyncio.Task[None], str] = {}
+        """The running handshakes with the origins of their clients, the oldest first."""
         for sock in sockets:
             sock.setblocking(False)
             self._listen(sock)
@@ -65,13 +72,21 @@ class TlsPort:
             return
         connection.setblocking(False)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        host = str(address[0])
+        origin = origin_of(f"[{host}]:0" if ":" in host else f"{host}:0")
         while len(self._handshakes) >= max(self._most(), 1):
-            oldest = next(iter(self._handshakes))
-            del self._handshakes[oldest]
-            oldest.cancel()
-        task = self._loop.create_task(self._shake_hands(connection, str(address[0])))
-        self._handshakes[task] = None
+            self._end_one(origin)
+        task = self._loop.create_task(self._shake_hands(connection, host))
+        self._handshakes[task] = origin
         task.add_done_callback(self._done)
+
+    def _end_one(self, newest: str) -> None:
+        """End the oldest handshake of the origin that has most, including the one that comes from `newest`."""
+        compared = dict(islice(self._handshakes.items(), _COMPARED))
+        counts = Counter([*compared.values(), newest])
+        victim = max(compared, key=lambda task: counts[compared[task]])  # of equals the first: the oldest
+        del self._handshakes[victim]
+        victim.cancel()
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._handshakes.pop(task, None)
