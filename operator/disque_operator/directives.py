@@ -55,6 +55,7 @@ OWNED: Final[Mapping[str, str]] = {
     "requirepass-former": "set spec.auth.rotation to rotate the password",
     "requirepass-file": "passwords are generated, or read from the Secret spec.auth.secretName",
     "shared-port": _PORTS,
+    "shared-tls-port": _PORTS,
     "shutdown-on-sigterm": _RESTARTS,
     "syslog-enabled": _OUTPUT,
     "syslog-facility": _OUTPUT,

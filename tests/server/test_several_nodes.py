@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from disqued.client import Backoff, Client, DisqueError
+from disqued.client import Backoff, Client, DisqueError, tls_context
 from disqued.config import Config, load
 from disqued.server.fatal import Fatal
 from disqued.server.severalnodes import plan
+from disqued.testing.certificates import Authority
 from disqued.testing.local import no_include
 from disqued.testing.ports import LOOPBACK, free_port
 from disqued.testing.processes import ServerProcess, sees_all, wait_until
@@ -151,6 +152,29 @@ def test_all_nodes_stop_when_one_cannot_start(tmp_path: Path) -> None:
     assert "node-2 cannot start: stopping the other nodes" in done.out
 
 
+def test_clients_with_tls_are_distributed_and_learn_the_ports_of_the_nodes(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    authority.issue("node")
+    shared = free_port(behind=NODES)
+    files = ("--tls-cert-file", "node.crt", "--tls-key-file", "node.key", "--tls-ca-cert-file", "ca.crt")
+    with Several(
+        tmp_path, "--tls-port", str(shared), "--tls-auth-clients", "no", *files, "--tls-cluster", "yes"
+    ) as nodes:
+        nodes.wait_complete()
+        reached: set[str] = set()
+        while len(reached) < NODES:
+            url = f"disques://{LOOPBACK}:{shared}"
+            with Client([url], discover=False, tls=tls_context(cafile=str(authority.certificate))) as client:
+                reached.add(client.hello().node_id)
+                wait_until(
+                    lambda: {node.port for node in client.hello().nodes} == set(range(shared + 1, shared + NODES + 1)),
+                    "the node knows the ports of all nodes",
+                    lambda: nodes.output,
+                )
+        assert reached == set(nodes.ask_all("CLUSTER", "MYID"))
+        assert nodes.stop() == 0
+
+
 def configured(*lines: str) -> Config:
     return load("\n".join(lines), (), no_include)
 
@@ -169,6 +193,27 @@ def test_each_node_has_its_share_of_the_memory_and_ports_of_its_own() -> None:
     for option, value in expected.items():
         at = two.directives.index(option) + 1
         assert " ".join(two.directives[at : at + len(value.split())]) == value
+
+
+def option(words: tuple[str, ...], name: str) -> str:
+    return words[words.index(name) + 1]
+
+
+def test_each_node_has_a_port_for_tls_of_its_own() -> None:
+    _, two = plan(configured("port 7711", "tls-port 7721"), 2)
+    assert option(two.directives, "--port") == "7713"
+    assert option(two.directives, "--tls-port") == "7723"
+    assert option(two.directives, "--shared-tls-port") == "7721"
+    assert two.directives[-1] == "127.0.0.1:7712", "the seed"
+
+
+def test_nodes_can_serve_tls_only() -> None:
+    _, two = plan(configured("port 0", "tls-port 7711"), 2)
+    assert option(two.directives, "--port") == "0"
+    assert option(two.directives, "--shared-port") == "0"
+    assert option(two.directives, "--tls-port") == "7713"
+    assert option(two.directives, "--shared-tls-port") == "7711"
+    assert two.directives[-1] == "127.0.0.1:7712", "the seed"
 
 
 @pytest.mark.parametrize(
@@ -193,6 +238,11 @@ def test_nodes_meet_at_an_address_that_other_machines_can_use(lines: list[str], 
         (65, [], "--nodes needs a number from 2 to 64"),
         (2, ["port 0", "unixsocket /tmp/s"], "--nodes needs a port from 1 to 55533"),
         (2, ["port 55534"], "--nodes needs a port from 1 to 55533"),
+        (2, ["port 0", "tls-port 55534"], "--nodes needs a port from 1 to 55533"),
+        (2, ["port 7711", "tls-port 65534"], "--nodes needs a tls-port from 1 to 65533"),
+        (2, ["port 7711", "tls-port 7713"], "--nodes needs a port and a tls-port that differ by more than 2"),
+        (2, ["port 7711", "tls-port 7709"], "--nodes needs a port and a tls-port that differ by more than 2"),
+        (2, ["shared-tls-port 7000"], "cannot be combined with shared-tls-port"),
         (2, ["unixsocket /tmp/s"], "cannot be combined with unixsocket"),
         (2, ["cluster-port 7000"], "cannot be combined with cluster-port"),
         (2, ["cluster-announce-port 7000"], "cannot be combined with cluster-announce-port"),

@@ -49,3 +49,16 @@ def test_port_that_is_in_use_by_the_node_itself_is_refused(tmp_path: Path, autho
     outcome = run_server(tmp_path, "--port", port, "--tls-port", port, *PAIR, "--tls-auth-clients", "no")
     assert outcome.status == 1
     assert f"Port {port} is already used by this node without TLS: change tls-port." in outcome.out
+
+
+def test_shared_port_needs_a_port_of_the_node_alone(tmp_path: Path, authority: Authority) -> None:
+    for suffix in ("crt", "key"):
+        shutil.copy(authority.directory / f"node.{suffix}", tmp_path)
+    one, two = str(free_port()), str(free_port())
+    arguments = ("--port", one, *PAIR, "--tls-auth-clients", "no", "--shared-tls-port", two)
+    outcome = run_server(tmp_path, *arguments)
+    assert outcome.status == 1
+    assert "shared-tls-port needs a tls-port, which belongs to this node alone: set tls-port." in outcome.out
+    outcome = run_server(tmp_path, *arguments, "--tls-port", two)
+    assert outcome.status == 1
+    assert f"Port {two} is already used by this node: change shared-tls-port." in outcome.out

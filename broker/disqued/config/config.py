@@ -78,6 +78,7 @@ class Config:
     shared_port: int
     http_port: int
     tls_port: int
+    shared_tls_port: int
     tls_cert_file: str
     tls_key_file: str
     tls_key_file_pass: bytes

@@ -202,6 +202,14 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         added=True,
     ),
     Option(
+        "shared-tls-port",
+        Integer(0, 65535, "Invalid shared TLS port"),
+        0,
+        "sockets",
+        "As `shared-port`, for clients with TLS; 0 for none. It needs `tls-port`, the port of this node alone.",
+        added=True,
+    ),
+    Option(
         "tls-cert-file",
         Text(optional=True),
         "",

@@ -68,7 +68,19 @@ def open_tls_sockets(config: Config) -> list[socket.socket]:
     """
     if config.tls_port and config.tls_port in {config.port, config.shared_port, bus_port(config)}:
         raise Fatal(f"Port {config.tls_port} is already used by this node without TLS: change tls-port.")
-    return _open_everywhere(config, config.tls_port, " for clients with TLS")
+    shared = config.shared_tls_port
+    if shared and not config.tls_port:
+        raise Fatal("shared-tls-port needs a tls-port, which belongs to this node alone: set tls-port.")
+    if shared and shared in {config.port, config.tls_port, config.shared_port, bus_port(config)}:
+        raise Fatal(f"Port {shared} is already used by this node: change shared-tls-port.")
+    with contextlib.ExitStack() as opened:
+        sockets = list(map(opened.enter_context, _open_everywhere(config, config.tls_port, " for clients with TLS")))
+        sockets += map(
+            opened.enter_context,
+            _open_everywhere(config, shared, " for clients with TLS (shared-tls-port)", shared=True),
+        )
+        opened.pop_all()
+    return sockets
 
 
 def open_http_sockets(config: Config) -> list[socket.socket]:

@@ -1,9 +1,9 @@
 """`disque-server --nodes N`: several nodes on one machine behind one port, because one node uses one core.
 
 Each node is a `disque-server` of its own: node 1 has the port after the shared one, the directory `node-1`, and so on.
-All of them also accept clients on the shared port, among which the kernel distributes connections. They find each other
-with `cluster-seeds`. This process starts them, prints their log lines with the name of the node, starts a node again
-that died, and passes SIGTERM and SIGINT on.
+All of them also accept clients on the shared port, among which the kernel distributes connections. The same holds for
+`tls-port`, beside `port` or with `port 0`. The nodes find each other with `cluster-seeds`. This process starts them,
+prints their log lines with the name of the node, starts a node again that died, and passes SIGTERM and SIGINT on.
 
 The configuration reaches the nodes through their standard input: they share its text, so none may rewrite the file.
 """
@@ -34,6 +34,7 @@ _RESTART_S: Final = 1.0
 _LONGEST_LINE: Final = 1 << 20
 _ANY_ADDRESS: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, not bound
 _PR_SET_PDEATHSIG: Final = 1
+_HIGHEST_PORT: Final = 65535
 
 _SHARED_FILES: Final = (
     "cluster_secret_file",
@@ -49,7 +50,7 @@ _NOT_SHARED: Final = (
     "cluster_announce_port",
     "cluster_announce_bus_port",
     "shared_port",
-    "tls_port",
+    "shared_tls_port",
     "cluster_announce_tls_port",
     "daemonize",
 )
@@ -67,17 +68,18 @@ class LocalNode:
 
 
 def plan(config: Config, count: int) -> list[LocalNode]:
-    """Return the nodes that share `config.port`.
+    """Return the nodes that share `config.port` and `config.tls_port`.
 
     Raises:
         Fatal: the configuration does not suit several nodes.
     """
     _check(config, count)
-    ports = range(config.port + 1, config.port + count + 1)
+    first = config.port or config.tls_port
     host = config.cluster_announce_ip or next(
         (at for at in config.bus_addresses if at not in _ANY_ADDRESS), "127.0.0.1"
     )
-    seeds = [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for port in ports]
+    address = f"[{host}]" if ":" in host else host
+    seeds = [f"{address}:{first + number}" for number in range(1, count + 1)]
     shared = [
         (f"--{_directive(attribute)}", str(Path(config.dir, getattr(config, attribute)).absolute()))
         for attribute in _SHARED_FILES
@@ -90,16 +92,21 @@ def plan(config: Config, count: int) -> list[LocalNode]:
             f"node-{number}",
             (
                 *("--dir", f"node-{number}"),
-                *("--port", str(port)),
-                *("--shared-port", str(config.port)),
-                *("--http-port", str(config.http_port + number if config.http_port else 0)),
+                *("--port", _behind(config.port, number), "--shared-port", str(config.port)),
+                *("--tls-port", _behind(config.tls_port, number), "--shared-tls-port", str(config.tls_port)),
+                *("--http-port", _behind(config.http_port, number)),
                 *("--maxmemory", limit),
                 *(word for pair in shared for word in pair),
                 *("--cluster-seeds", *(seed for seed in seeds if seed != seeds[number - 1]), *config.cluster_seeds),
             ),
         )
-        for number, port in enumerate(ports, start=1)
+        for number in range(1, count + 1)
     ]
+
+
+def _behind(port: int, number: int) -> str:
+    """The port of a node behind the shared one; 0 if there is none."""
+    return str(port + number if port else 0)
 
 
 def _check(config: Config, count: int) -> None:
@@ -108,9 +115,12 @@ def _check(config: Config, count: int) -> None:
         raise Fatal(f"--nodes needs a number from 2 to {MOST_NODES}")
     if not hasattr(socket, "SO_REUSEPORT"):
         raise Fatal("--nodes needs an operating system with SO_REUSEPORT, such as Linux")
-    if not config.port or config.port + count > 65535 - BUS_PORT_DISTANCE:
+    _check_port("port", config.port or config.tls_port, _HIGHEST_PORT - BUS_PORT_DISTANCE - count)
+    if config.tls_port:
+        _check_port("tls-port", config.tls_port, _HIGHEST_PORT - count)
+    if config.port and config.tls_port and abs(config.port - config.tls_port) <= count:
         raise Fatal(
-            f"--nodes needs a port from 1 to {65535 - BUS_PORT_DISTANCE - count}: the nodes have the ports after it"
+            f"--nodes needs a port and a tls-port that differ by more than {count}: the nodes have the ports after each"
         )
     for attribute in _NOT_SHARED:
         if getattr(config, attribute):
@@ -118,6 +128,11 @@ def _check(config: Config, count: int) -> None:
     for attribute in _OWN_FILES:
         if Path(getattr(config, attribute)).is_absolute():
             raise Fatal(f"--nodes needs a relative path for {_directive(attribute)}: each node has its own directory")
+
+
+def _check_port(name: str, port: int, highest: int) -> None:
+    if not 1 <= port <= highest:
+        raise Fatal(f"--nodes needs a {name} from 1 to {highest}: the nodes have the ports after it")
 
 
 def _directive(attribute: str) -> str:
@@ -219,6 +234,9 @@ def serve(config: Config, text: str, lines: Sequence[str], count: int, arguments
             raise Fatal(f"Can't create the directory {path}: {error.strerror}") from error
     program = (sys.executable, *sys.orig_argv[1 : len(sys.orig_argv) - arguments])
     logs.configure(config.loglevel, "")
-    logs.write("notice", f"{count} nodes accept clients on port {config.port}, and each on its own port after it")
+    shared_ports = [str(config.port)] if config.port else []
+    shared_ports += [f"{config.tls_port} with TLS"] if config.tls_port else []
+    where = " and ".join(shared_ports)
+    logs.write("notice", f"{count} nodes accept clients on port {where}, and each on its own port after it")
     shared = "\n".join([text, *lines]).encode("utf-8", "surrogateescape")
     return asyncio.run(SeveralNodes(program, shared, nodes).run())
