@@ -148,6 +148,29 @@ def test_password_file_is_in_the_mounted_secret() -> None:
         assert not mounts
 
 
+def test_guide_shows_how_drivers_and_executors_get_certificates() -> None:
+    pytest.importorskip("pyspark", reason="PySpark is not installed")
+    from pipelines.command import connector_options  # noqa: PLC0415 - needs PySpark
+    from pipelines.enqueue import parser  # noqa: PLC0415 - needs PySpark
+    from pyspark_disque.options import parse  # noqa: PLC0415 - needs PySpark
+
+    guide = (ROOT / "docs" / "howto" / "spark-on-kubernetes.md").read_text()
+    section = guide.partition("## Brokers with TLS\n")[2].partition("\n## ")[0]
+    shown: list[str] = yaml.safe_load(section.partition("```yaml\n")[2].partition("```")[0])
+    at = next(number for number, word in enumerate(shown) if word.startswith("local://"))
+    mounts = dict(word.removeprefix("--conf=spark.kubernetes.").split("=") for word in shown[:at])
+    assert set(mounts) == {f"{role}.secrets.jobs-tls" for role in ("driver", "executor")}
+    (mount,) = set(mounts.values())
+    made = set(re.findall(r"--from-file=(\S+)", section))
+
+    conf, _, arguments = words("enqueue")
+    others = [word for word in arguments if not word.startswith(("--nodes", "--password-file"))]
+    options = parse(connector_options(parser().parse_args([*shown[at + 1 :], *others]), "write"), "write")
+    assert options.tls
+    assert set(options.tls_files().values()) == {f"{mount}/{name}" for name in made}
+    assert mount not in conf.values(), "another Secret is mounted there"
+
+
 def test_wheel_contains_the_pipelines() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert "spark/pipelines" in project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
