@@ -42,14 +42,14 @@ def test_encrypted_key_is_renewed(node: TlsNode, authority: Authority) -> None:
 
 def test_key_with_another_password_is_refused_until_the_password_is_set(node: TlsNode, authority: Authority) -> None:
     before = node.serial()
-    assert node.ask("CONFIG SET tls-key-file-pass another").startswith("ERR tls-key-file-pass is not the password")
-    node.replace("other", key=authority.lock("other", "another"))
+    assert node.ask("CONFIG SET tls-key-file-pass changed-pass").startswith("ERR tls-key-file-pass is not the password")
+    node.replace("other", key=authority.lock("other", "changed-pass"))
     reason = "tls-key-file-pass is not the password of the key in node.key"
     node.wait_until(lambda: reason in node.output, "the pair is refused")
     assert node.serial() == before
-    assert node.ask("CONFIG SET tls-key-file-pass another") == "OK"
+    assert node.ask("CONFIG SET tls-key-file-pass changed-pass") == "OK"
     assert node.serial() != before
-    assert "another" not in node.output, "the log shows the password"
+    assert "changed-pass" not in node.output, "the log shows the password"
 
 
 def test_encrypted_key_is_refused_at_renewal_if_there_is_no_password(

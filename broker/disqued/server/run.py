@@ -78,8 +78,8 @@ class Run:
         self._signals = Signals(self._ended)
         self._certificates = Certificates(config, logs.write)
         with contextlib.ExitStack() as leftovers:
+            self._tls_sockets = listener.open_tls_sockets(config)  # first: when `port` accepts, `tls-port` does too
             self._sockets = listener.open_sockets(config)
-            self._tls_sockets = listener.open_tls_sockets(config)
             self._bus_sockets = listener.open_bus_sockets(config)
             self._http_sockets = self._open_http()
             if config.unixsocket:
