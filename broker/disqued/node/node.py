@@ -22,7 +22,7 @@ from disqued.core.commands.entry import CommandEntry
 from disqued.core.host.disk import DiskWork
 from disqued.core.host.host import Host
 from disqued.core.jobs.job import Job
-from disqued.core.memory.accounting import BIG_BYTES, CLIENT_BYTES
+from disqued.core.memory.accounting import CLIENT_BYTES
 from disqued.core.output.ready import Driver, Ready
 from disqued.core.runtime.audit import Audited
 from disqued.core.runtime.authentication import is_served, leave, welcome
@@ -204,12 +204,8 @@ class Node:
             self._requests.run(session, arrived_ns)
             if state.resumed:
                 self._requests.resume()
-        held: i64 = parser.held_bytes
-        if held != session.input_bytes:
-            state.lifecycle.memory.input_bytes += held - session.input_bytes
-            session.input_bytes = held
-            if held > BIG_BYTES or parser.argument_bytes > BIG_BYTES:
-                self._requests.bound_input(session)
+        if parser.held_bytes != session.input_bytes:
+            self._requests.count_input(session)
 
     # --- other nodes --------------------------------------------------------------------------------------------------
 

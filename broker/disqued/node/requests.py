@@ -59,7 +59,18 @@ class Requests:
         self._recent_names: list[bytes] = [b""] * RECENT_NAMES
         self._recent_entries: list[CommandEntry | None] = [None] * RECENT_NAMES
 
-    def bound_input(self, session: Session) -> None:
+    def count_input(self, session: Session) -> None:
+        """Count the input of a client that cannot run yet, of which there is more or less than before."""
+        parser = session.parser
+        held: i64 = parser.held_bytes
+        if session.input_bytes == 0:
+            session.input_since_ms = self._state.now_ms
+        self._state.lifecycle.memory.input_bytes += held - session.input_bytes
+        session.input_bytes = held
+        if held > BIG_BYTES or parser.argument_bytes > BIG_BYTES:
+            self._bound_input(session)
+
+    def _bound_input(self, session: Session) -> None:
         """A client sent much input that cannot run yet: ensure that there is memory for it and for its remaining part.
 
         A job that does not fit is refused before the rest of it is stored.
@@ -99,6 +110,7 @@ class Requests:
         if state.unauthenticated and session.number in state.unauthenticated:
             check_at = 0
         session.recount()
+        ran = False
         until_ns: i64 = began_ns + TURN_NS
         try:
             while session.may_run() and not session.closing and not session.closed:
@@ -126,6 +138,7 @@ class Requests:
                     self._run_muted(entry, session, args)
                 else:
                     self._dispatch(entry, session, args)
+                ran = True
                 ended_ns: i64 = self._stopwatch_ns()
                 if entry is not None:
                     spent_ns: i64 = ended_ns - began_ns
@@ -142,19 +155,25 @@ class Requests:
                     self.interrupted.append(session)
                     break
         except ProtocolError as error:
-            state.errors.add("ERR")
-            if session.blocked is not None:
-                reply_behind(state, session, error.encode())
-                close_behind(session)
-            else:
-                out.append(error.encode())
-                session.closing = True
+            self._refuse_input(session, error)
+        if ran:
+            session.input_since_ms = state.now_ms
         if session.closing:
             parser.discard()
         if out or session.closing:
             if len(state.ready.changes) != noted or state.ready.logged != logged:
                 state.ready.tell_changed(session)
             state.ready.flush(session)
+
+    def _refuse_input(self, session: Session, error: ProtocolError) -> None:
+        """The input is no request: reply with the error after all other replies, then close the connection."""
+        self._state.errors.add("ERR")
+        if session.blocked is not None:
+            reply_behind(self._state, session, error.encode())
+            close_behind(session)
+        else:
+            session.out.append(error.encode())
+            session.closing = True
 
     def _has_long_command(self, session: Session, entry: CommandEntry, args: list[bytes], spent_ns: i64) -> bool:
         """Whether the request has more slices; if so, it is counted when it ends."""
@@ -301,5 +320,7 @@ class Requests:
             for session in sessions:
                 if session.may_run() and not session.closed and session.parser.buffered_bytes > 0:
                     self.run(session, self._stopwatch_ns())
+                    if session.parser.held_bytes != session.input_bytes:
+                        self.count_input(session)
                 if session.input_ended and session.end_input():
                     state.ready.flush(session)

@@ -43,6 +43,8 @@ class Session:
         self.parser = RequestParser()
         self.input_bytes: i64 = 0
         """Input that waits to be parsed, as counted by `memory.accounting`."""
+        self.input_since_ms: i64 = now_ms
+        """Since when that input waits for its end, or for its turn: no request has run since then."""
         self.out: list[bytes] = []
         self.protocol: i64 = RESP2
         self.user: User | None = None

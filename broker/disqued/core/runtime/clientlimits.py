@@ -3,7 +3,8 @@
 A reply takes little memory while its jobs exist, but a client can request the same jobs many times, and the bodies of
 finished jobs stay in memory until every client has read them. Further requests of a client with many unread replies
 therefore wait until it has read enough. If memory is used up nevertheless, the node disconnects clients that read
-nothing, and clients that send more than there is memory for.
+nothing, and clients that send more than there is memory for. If it is short, it also disconnects clients that together
+hold much memory for requests that they do not complete.
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ from disqued.core.cluster.peer import Link
 from disqued.core.memory.accounting import BIG_BYTES, COPIES, FULL
 from disqued.core.runtime.counters import CLOSED_FOR_MEMORY, CLOSED_UNAUTHENTICATED
 from disqued.core.runtime.state import NodeState
+from disqued.core.telemetry.loglimit import LogLimit
 
 ALWAYS_ALLOWED_BYTES: Final = 1 << 20
 """A client may always hold this much, even when memory is used up."""
 INCOMPLETE_BYTES: Final = 8 << 20
 """All clients together may always hold this much for requests that have not arrived completely."""
+INCOMPLETE_MS: Final = (10_000, 10_000, 10_000, 1_000)
+"""How long their requests may wait for the rest while they hold more than that, by memory level."""
 UNREAD_BYTES: Final = 64 << 20
 """With more unread replies, further requests of a client wait; ALWAYS_ALLOWED_BYTES when memory is short."""
 UNAUTHENTICATED_BYTES: Final = 64 << 10
@@ -39,6 +43,11 @@ IDLE_CHECK_MS: Final = 1000
 """The interval between checks for idle clients (`timeout`)."""
 
 
+def _input_order(session: Session) -> tuple[bool, int]:
+    """Sorts clients whose input waits: those first whose connections are closed first."""
+    return session.user is not None, int(session.input_since_ms)
+
+
 class ClientLimits:
     """The limits of one node, and the connections that hold much memory."""
 
@@ -49,6 +58,7 @@ class ClientLimits:
         self._unread: dict[int, Session] = {}
         """Sessions whose requests wait until their client has read more replies, by number."""
         self._next_idle_check_ms: i64 = 0
+        self._log_limit = LogLimit(1)
 
     def watch_link(self, link: Link) -> None:
         """Count the input of a link that receives a big frame, until the frame is complete."""
@@ -101,6 +111,38 @@ class ClientLimits:
             return
         if session.blocked is not None or self.must_read(session) or memory.input_bytes > INCOMPLETE_BYTES:
             self._close(session, f"{session.input_bytes} bytes of requests wait to be run")
+
+    def close_incomplete(self) -> None:
+        """If all clients together hold too much input, disconnect those whose requests wait longest for the rest.
+
+        Clients that must authenticate go first. It is called while memory is short.
+        """
+        state = self._state
+        memory = state.lifecycle.memory
+        most_bytes: i64 = max(INCOMPLETE_BYTES, memory.share_bytes)
+        if memory.input_bytes <= most_bytes:
+            return
+        holding = [session for session in state.sessions.values() if session.input_bytes > 0 and not session.closed]
+        surplus_bytes: i64 = -most_bytes
+        for session in holding:
+            surplus_bytes += session.input_bytes
+        waits_since_ms: i64 = state.now_ms - INCOMPLETE_MS[memory.level()]
+        closed = 0
+        closed_bytes: i64 = 0
+        for session in sorted(holding, key=_input_order):
+            if closed_bytes >= surplus_bytes:
+                break
+            if session.input_since_ms <= waits_since_ms:
+                closed += 1
+                closed_bytes += session.input_bytes
+                state.counters.add(CLOSED_FOR_MEMORY)
+                state.ready.hang_up(session)
+        if closed > 0 and self._log_limit.allows("incomplete", int(state.now_ms)):
+            state.host.log(
+                "warning",
+                f"Disconnecting clients with incomplete requests, memory is short: clients={closed} "
+                f"input_bytes={closed_bytes}",
+            )
 
     def bound_unauthenticated(self, session: Session) -> None:
         """Bound the clients that must authenticate, of which one is new: too many cost the longest waiting its place.

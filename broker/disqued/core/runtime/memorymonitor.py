@@ -89,6 +89,7 @@ class MemoryMonitor:
             make_room(state)
         if memory.level() >= COPIES:
             self._limits.close_slow_reader()
+            self._limits.close_incomplete()
         self._limits.resume_readers()
         for _ in range(_TABLES_PER_CHECK):
             self._tables_checked += 1
