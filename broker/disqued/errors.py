@@ -171,6 +171,23 @@ class Protected(ReplyError):
         )
 
 
+class TooManyUnauthenticated(ReplyError):
+    """The connection is closed, because others need its place and it has not authenticated."""
+
+    def __init__(self, which: str) -> None:
+        super().__init__(
+            f"ERR max number of clients reached: too many {which} have not authenticated, send AUTH right after "
+            "connecting"
+        )
+
+
+class Unauthenticated(ReplyError):
+    """The connection is closed, because it has not authenticated."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"ERR the connection is closed: it {what}, send AUTH right after connecting")
+
+
 class NoPermission(ReplyError):
     """The rules of the user do not allow the request."""
 

@@ -6,6 +6,8 @@ import pytest
 
 from disqued.core.clients.session import Session
 from disqued.core.runtime.clientlimits import UNAUTHENTICATED_BYTES
+from disqued.errors import TooManyUnauthenticated, Unauthenticated
+from disqued.node.requests import PARTS_PER_CHECK
 from disqued.testing.local import LocalClient, LocalNode
 
 
@@ -23,7 +25,19 @@ def test_a_client_that_does_not_authenticate_gets_little_output(guarded: LocalNo
     one.send_bytes(b"x" * 16_000 + b"\r\n")
     one.send_bytes((b"x" * 100 + b"\r\n") * 10_000)
     assert one.session.closing
-    assert one.session.output_bytes() < UNAUTHENTICATED_BYTES + 400
+    assert one.session.output_bytes() < UNAUTHENTICATED_BYTES + PARTS_PER_CHECK * 170
+    one.read(100_000)
+    assert one.received.endswith(
+        b"it caused too many replies without authentication, send AUTH right after connecting\r\n"
+    )
+    assert one.closed
+
+
+def test_a_client_that_reads_nothing_is_disconnected_nevertheless(guarded: LocalNode) -> None:
+    one = guarded.client()
+    one.window = 0
+    one.send_bytes((b"x" * 100 + b"\r\n") * 10_000)
+    assert one.session.closing
     guarded.run(seconds=62)
     assert one.closed
 
@@ -43,6 +57,7 @@ def test_a_client_has_a_minute_to_authenticate(guarded: LocalNode, client: Local
     assert slow.call("AUTH", "secret") == b"OK"
     guarded.run(seconds=4)
     assert (silent.closed, slow.closed, client.closed) == (True, False, False)
+    assert silent.received == Unauthenticated("did not authenticate within 60 seconds").encode()
     assert client.call("AUTH", "wrong") != b"OK"
     guarded.run(seconds=62)
     assert client.closed, "a wrong password ends an earlier authentication"
@@ -57,6 +72,10 @@ def test_those_who_do_not_authenticate_cannot_keep_others_out(guarded: LocalNode
     client.call("CONFIG", "SET", "maxclients", 100)
     unknown = [guarded.client() for _ in range(200)]
     assert sum(not one.closed for one in unknown) == 25
+    assert unknown[0].received == (
+        b"-ERR max number of clients reached: too many clients have not authenticated, "
+        b"send AUTH right after connecting\r\n"
+    )
     assert guarded.client().call("AUTH", "secret") == b"OK"
     assert not client.closed
 
@@ -71,6 +90,21 @@ def test_one_address_has_fewer_places_than_all(guarded: LocalNode, client: Local
     waiting = list(guarded.node.state.unauthenticated.values())
     assert other in waiting
     assert [session for session in waiting if session is not other] == sessions[-10:]
+    assert sessions[0].out == [TooManyUnauthenticated("clients of this address").encode()]
+
+
+def test_a_client_that_does_not_read_why_it_is_disconnected_takes_no_longer(
+    guarded: LocalNode, client: LocalClient
+) -> None:
+    client.call("CONFIG", "SET", "maxclients", 100)
+    slow, deaf = guarded.client(), guarded.client()
+    slow.window = deaf.window = 0
+    deaf.send("PING")
+    for _ in range(25):
+        guarded.client()
+    assert (slow.closed, deaf.closed) == (False, True)
+    guarded.run(seconds=2)
+    assert slow.closed
 
 
 def test_input_of_clients_that_do_not_authenticate_goes_first_when_memory_is_short(

@@ -342,7 +342,7 @@ class Session:
         for call in handshake:
             [answer] = await link.exchange(call.encode(), 1, self.settings.connect_timeout_s)
             if isinstance(answer, ResponseError):
-                if str(answer) == BUSY:
+                if str(answer).startswith(BUSY):
                     raise ConnectionRefusedError(str(answer))
                 raise answer
             if call.name == "HELLO":

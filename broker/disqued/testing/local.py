@@ -290,7 +290,7 @@ class LocalNode(Driver):
         if client.window is not None:
             client.window -= len(data)
         client.receive(data)
-        if session.closing and session.held is None:
+        if session.closing and session.held is None and not session.out:
             self._close(client)
 
     def abort_session(self, session: Session) -> None:

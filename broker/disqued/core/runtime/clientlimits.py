@@ -20,6 +20,7 @@ from disqued.core.memory.accounting import BIG_BYTES, COPIES, FULL
 from disqued.core.runtime.counters import CLOSED_FOR_MEMORY, CLOSED_UNAUTHENTICATED
 from disqued.core.runtime.state import NodeState
 from disqued.core.telemetry.loglimit import LogLimit
+from disqued.errors import ReplyError, TooManyUnauthenticated, Unauthenticated
 
 ALWAYS_ALLOWED_BYTES: Final = 1 << 20
 """A client may always hold this much, even when memory is used up."""
@@ -33,6 +34,8 @@ UNAUTHENTICATED_BYTES: Final = 64 << 10
 """The output for a client that has not authenticated; with more, it gets no further replies and is disconnected."""
 UNAUTHENTICATED_MS: Final = 60_000
 """How long a client may take to authenticate: a program does so at once, a person types the password."""
+LAST_WORDS_MS: Final = 1000
+"""How long a client may take to read why it is disconnected."""
 UNAUTHENTICATED_SHARE: Final = 4
 """One client in so many (`maxclients`) may be one that has not authenticated,"""
 ORIGIN_SHARE: Final = 16
@@ -59,6 +62,8 @@ class ClientLimits:
         """Sessions whose requests wait until their client has read more replies, by number."""
         self._next_idle_check_ms: i64 = 0
         self._log_limit = LogLimit(1)
+        self._refused: dict[Session, int] = {}
+        """Clients that were told why they are disconnected, and when they are at the latest."""
 
     def watch_link(self, link: Link) -> None:
         """Count the input of a link that receives a big frame, until the frame is complete."""
@@ -151,14 +156,15 @@ class ClientLimits:
         """
         state = self._state
         waiting = state.unauthenticated
+        maxclients: i64 = state.config.maxclients
         origin = origin_of(session.address.decode("utf-8", "replace"))
         session.origin = origin
-        if len(waiting) > max(state.config.maxclients // UNAUTHENTICATED_SHARE, 1):
-            self._close_unauthenticated(next(iter(waiting.values())))
-        elif not is_local(origin) and len(waiting) > max(state.config.maxclients // ORIGIN_SHARE, 1):
+        if len(waiting) > max(maxclients // UNAUTHENTICATED_SHARE, 1):
+            self._refuse(next(iter(waiting.values())), TooManyUnauthenticated("clients"))
+        elif not is_local(origin) and len(waiting) > max(maxclients // ORIGIN_SHARE, 1):
             same = [other for other in waiting.values() if other.origin == origin]
-            if len(same) > max(state.config.maxclients // ORIGIN_SHARE, 1):
-                self._close_unauthenticated(same[0])
+            if len(same) > max(maxclients // ORIGIN_SHARE, 1):
+                self._refuse(same[0], TooManyUnauthenticated("clients of this address"))
 
     def close_unauthenticated(self) -> None:
         """Disconnect clients that have not authenticated in time. When memory is short, all that hold something."""
@@ -167,11 +173,29 @@ class ClientLimits:
         for session in list(state.unauthenticated.values()):
             if session.unauthenticated_ms > made_before_ms:
                 break
-            self._close_unauthenticated(session)
+            self._refuse(session, Unauthenticated(f"did not authenticate within {UNAUTHENTICATED_MS // 1000} seconds"))
+        for session in list(self._refused):
+            if session.closed or self._refused[session] <= state.now_ms:
+                del self._refused[session]
+                state.ready.hang_up(session)
         if state.lifecycle.memory.level() >= COPIES:
             for session in list(state.unauthenticated.values()):
                 if session.input_bytes > 0 or session.unread_bytes > 0:
                     self._close_unauthenticated(session)
+
+    def _refuse(self, session: Session, error: ReplyError) -> None:
+        """Disconnect a client, after it was told why if it has read everything before."""
+        if session.closing or session.output_bytes() > 0:
+            self._close_unauthenticated(session)
+            return
+        state = self._state
+        state.unauthenticated.pop(session.number, None)
+        state.counters.add(CLOSED_UNAUTHENTICATED)
+        session.out.append(error.encode())
+        session.closing = True
+        session.parser.discard()
+        state.ready.flush(session)
+        self._refused[session] = int(state.now_ms + LAST_WORDS_MS)
 
     def _close_unauthenticated(self, session: Session) -> None:
         self._state.unauthenticated.pop(session.number, None)
@@ -185,6 +209,7 @@ class ClientLimits:
         if session.unsent_bytes() + session.new_bytes() <= UNAUTHENTICATED_BYTES:
             return False
         self._state.counters.add(CLOSED_UNAUTHENTICATED)
+        session.out.append(Unauthenticated("caused too many replies without authentication").encode())
         session.closing = True
         return True
 
