@@ -27,6 +27,17 @@ def test_answers_to_repeated_failures_are_delayed(admin: LocalClient, words: tup
     assert not attacker.silent
 
 
+@pytest.mark.parametrize("words", [("AUTH", "mail", "guess"), ("HELLO", "3", "AUTH", "mail", "guess")])
+def test_a_failed_login_counts_as_a_failed_command_also_if_its_answer_is_delayed(
+    admin: LocalClient, words: tuple[str, ...]
+) -> None:
+    state = admin.local.node.state
+    for _ in range(FREE_FAILURES + 2):
+        admin.local.client().send(*words)
+    entry = state.commands[words[0].encode()]
+    assert (entry.done, entry.failed) == (0, FREE_FAILURES + 2)
+
+
 def test_a_client_that_leaves_while_its_refusal_is_delayed_leaves_nothing_behind(admin: LocalClient) -> None:
     attacker = admin.local.client()
     for _ in range(FREE_FAILURES + 1):

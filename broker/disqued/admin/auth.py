@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disqued.core.commands.command import Command
-from disqued.core.runtime.authentication import authenticate, refuse_login
-from disqued.errors import LoginRefused, WrongArity
+from disqued.core.runtime.authentication import authenticate
+from disqued.errors import WrongArity
 
 if TYPE_CHECKING:
     from disqued.core.clients.session import Session
@@ -17,12 +17,8 @@ def auth(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Authenticate the session and reply OK, or refuse."""
     if len(args) > 3:
         raise WrongArity("auth")
-    try:
-        authenticate(state, session, args[-1], args[1] if len(args) == 3 else None)
-    except LoginRefused as refused:
-        refuse_login(state, session, refused)
-    else:
-        session.reply_ok()
+    authenticate(state, session, args[-1], args[1] if len(args) == 3 else None)
+    session.reply_ok()
 
 
 COMMAND: Final[Command] = Command(

@@ -15,8 +15,8 @@ from disqued.bus import kinds
 from disqued.core.clients.label import require_client_name
 from disqued.core.clients.session import RESP2, RESP3
 from disqued.core.commands.command import Command
-from disqued.core.runtime.authentication import authenticate, refuse_login
-from disqued.errors import AuthenticationRequired, LoginRefused, ReplyError, shown
+from disqued.core.runtime.authentication import authenticate
+from disqued.errors import AuthenticationRequired, ReplyError, shown
 from disqued.resp.integers import parse_integer
 
 if TYPE_CHECKING:
@@ -117,11 +117,7 @@ def _handshake(state: NodeState, session: Session, args: list[bytes]) -> None:
     wanted = _Handshake(args[1:])
     if wanted.credentials is not None:
         user, password = wanted.credentials
-        try:
-            authenticate(state, session, password, user)
-        except LoginRefused as refused:
-            refuse_login(state, session, refused)
-            return
+        authenticate(state, session, password, user)
     elif session.user is None:
         raise ReplyError("NOAUTH Authentication required: send AUTH first or HELLO <version> AUTH default <password>")
     if wanted.name is not None:

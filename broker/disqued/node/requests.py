@@ -16,6 +16,7 @@ from disqued.core.commands.entry import CommandEntry
 from disqued.core.commands.longcommand import LongCommand
 from disqued.core.memory.accounting import BIG_BYTES, COPIES_UNDER_WAY, EVICTION
 from disqued.core.runtime.audit import note
+from disqued.core.runtime.authentication import refuse_later
 from disqued.core.runtime.authorization import authorize
 from disqued.core.runtime.clientlimits import ClientLimits
 from disqued.core.runtime.counters import REQUESTS_REFUSED_UNREAD
@@ -26,6 +27,7 @@ from disqued.core.runtime.waiting import close_behind, reply_behind
 from disqued.errors import (
     TOO_BIG,
     Loading,
+    LoginRefused,
     NodeEnding,
     OutOfMemory,
     ProtocolError,
@@ -249,7 +251,10 @@ class Requests:
                 entry.failed += 1
                 if entry.audited:
                     note(self._state, entry, session, args, error.text)
-            session.out.append(error.encode())
+            if isinstance(error, LoginRefused) and error.delay_ms > 0:
+                refuse_later(self._state, session, error)
+            else:
+                session.out.append(error.encode())
         except Exception as bug:  # noqa: BLE001 - a bug in one command must not end the node
             self._state.errors.add("ERR")
             if entry is not None:

@@ -144,11 +144,8 @@ def _note_failure(state: NodeState, address: bytes, name: bytes, *, tls: bool, o
     return int(users.failures.note(origin_of(address.decode("utf-8", "replace")), state.now_ms))
 
 
-def refuse_login(state: NodeState, session: Session, refused: LoginRefused) -> None:
-    """Reply to a failed login, at once or later; the node serves its other clients meanwhile. Raises LoginRefused."""
-    if refused.delay_ms == 0:
-        raise refused
-    state.errors.add(refused.code)
+def refuse_later(state: NodeState, session: Session, refused: LoginRefused) -> None:
+    """Reply to a failed login after its delay; the node serves its other clients meanwhile."""
     waiting = DelayedRefusal(session, refused.encode())
     suspend(state, waiting)
     state.lifecycle.timers.arm(waiting, state.now_ms + refused.delay_ms)
