@@ -10,6 +10,7 @@ from disqued.core.access.rules import MOST_RULES, SECRET_SIGNS, RuleError
 from disqued.core.access.users import DEFAULT
 from disqued.core.commands.command import Command
 from disqued.core.commands.subcommand import ANY, Subcommand, choose
+from disqued.core.runtime.audit import always
 from disqued.core.runtime.authentication import apply_changes
 from disqued.core.runtime.authorization import refusal
 from disqued.errors import ReplyError, WrongArity
@@ -208,26 +209,23 @@ def _secret_words(_config: Config, args: list[bytes]) -> list[int]:
     return [index for index in range(3, len(args)) if word == b"SETUSER" and args[index][:1] in SECRET_SIGNS]
 
 
-def _changes(args: list[bytes]) -> bool:
-    """Whether a request changes users, or clears the log of refusals."""
-    word = args[1].upper()
-    return word in {b"SETUSER", b"DELUSER", b"LOAD", b"SAVE"} or (
-        word == b"LOG" and len(args) > 2 and args[2].upper() == b"RESET"
-    )
+def _clears_log(args: list[bytes]) -> bool:
+    """Whether an ACL LOG clears the log of refusals instead of showing it."""
+    return len(args) > 2 and args[2].upper() == b"RESET"
 
 
 _EVERYONE: Final = ("connection",)
 _SUBCOMMANDS: Final = {
     b"CAT": Subcommand(_cat, 2, 3, _EVERYONE),
-    b"DELUSER": Subcommand(_deluser, 3, ANY),
+    b"DELUSER": Subcommand(_deluser, 3, ANY, audited=always),
     b"DRYRUN": Subcommand(_dryrun, 4, ANY),
     b"GENPASS": Subcommand(_genpass, 2, 3, _EVERYONE),
     b"GETUSER": Subcommand(_getuser, 3, 3),
     b"LIST": Subcommand(_list),
-    b"LOAD": Subcommand(_load),
-    b"LOG": Subcommand(_log, 2, 3),
-    b"SAVE": Subcommand(_save),
-    b"SETUSER": Subcommand(_setuser, 3, ANY),
+    b"LOAD": Subcommand(_load, audited=always),
+    b"LOG": Subcommand(_log, 2, 3, audited=_clears_log),
+    b"SAVE": Subcommand(_save, audited=always),
+    b"SETUSER": Subcommand(_setuser, 3, ANY, audited=always),
     b"USERS": Subcommand(_users),
     b"WHOAMI": Subcommand(_whoami, categories=_EVERYONE),
 }
@@ -244,7 +242,6 @@ COMMAND: Final[Command] = Command(
     "O(users)",
     most_words=2 * MOST_RULES,
     secret_words=_secret_words,
-    audited=_changes,
     categories=("admin", "dangerous"),
     subcommands=_SUBCOMMANDS,
 )

@@ -13,6 +13,7 @@ from disqued.core.clients.session import REPLY_OFF, REPLY_ON, REPLY_SKIP
 from disqued.core.commands.command import Command
 from disqued.core.commands.longcommand import LongWork
 from disqued.core.commands.subcommand import ANY, Subcommand, choose
+from disqued.core.runtime.audit import always
 from disqued.core.runtime.slices import run_long
 from disqued.errors import CommandSyntaxError, ReplyError, shown
 from disqued.resp.integers import require_integer, require_timeout_ms
@@ -236,24 +237,19 @@ def _close(state: NodeState, caller: Session, wanted: _Filter) -> int:
     return closed
 
 
-def _changes(args: list[bytes]) -> bool:
-    """Whether a request concerns other connections."""
-    return args[1].upper() in {b"KILL", b"PAUSE", b"UNPAUSE"}
-
-
 _SUBCOMMANDS: Final = {
     b"LIST": Subcommand(_list, categories=("inspect", "admin")),
-    b"KILL": Subcommand(_kill, 2, ANY),
+    b"KILL": Subcommand(_kill, 2, ANY, audited=always),
     b"GETNAME": Subcommand(_getname, categories=("connection",)),
     b"SETNAME": Subcommand(_setname, 3, 3, categories=("connection",)),
-    b"PAUSE": Subcommand(_pause, 3, 3),
+    b"PAUSE": Subcommand(_pause, 3, 3, audited=always),
     b"REPLY": Subcommand(_reply, 3, 3, categories=("connection",)),
     b"ID": Subcommand(_id, categories=("connection",)),
     b"INFO": Subcommand(_info, categories=("connection",)),
     b"SETINFO": Subcommand(_setinfo, 4, 4, categories=("connection",)),
     b"NO-EVICT": Subcommand(_accept_switch, 3, 3, categories=("connection",)),
     b"NO-TOUCH": Subcommand(_accept_switch, 3, 3, categories=("connection",)),
-    b"UNPAUSE": Subcommand(_unpause),
+    b"UNPAUSE": Subcommand(_unpause, audited=always),
 }
 
 COMMAND: Final[Command] = Command(
@@ -268,7 +264,6 @@ COMMAND: Final[Command] = Command(
     "NO-EVICT ON|OFF | NO-TOUCH ON|OFF",
     "O(clients)",
     allowed_paused=True,
-    audited=_changes,
     categories=("admin", "dangerous"),
     subcommands=_SUBCOMMANDS,
 )

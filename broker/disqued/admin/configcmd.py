@@ -12,6 +12,7 @@ from disqued.config.option import REDACTED
 from disqued.core.commands.command import Command
 from disqued.core.commands.subcommand import Subcommand, choose
 from disqued.core.runtime import configfile
+from disqued.core.runtime.audit import always
 from disqued.errors import ReplyError, shown
 
 if TYPE_CHECKING:
@@ -87,16 +88,11 @@ def _secret_words(config: Config, args: list[bytes]) -> tuple[int, ...]:
     return (3,) if option is not None and option.secret else ()
 
 
-def _changes(args: list[bytes]) -> bool:
-    """Whether a request does more than to show directives."""
-    return args[1].upper() in {b"SET", b"RESETSTAT", b"REWRITE"}
-
-
 _SUBCOMMANDS: Final = {
     b"GET": Subcommand(_get, 3, 3, categories=("inspect", "admin")),
-    b"SET": Subcommand(_set, 4, 4),
-    b"RESETSTAT": Subcommand(_resetstat),
-    b"REWRITE": Subcommand(_rewrite),
+    b"SET": Subcommand(_set, 4, 4, audited=always),
+    b"RESETSTAT": Subcommand(_resetstat, audited=always),
+    b"REWRITE": Subcommand(_rewrite, audited=always),
 }
 
 COMMAND: Final[Command] = Command(
@@ -109,7 +105,6 @@ COMMAND: Final[Command] = Command(
     "GET pattern | SET name value | RESETSTAT | REWRITE",
     "O(directives)",
     secret_words=_secret_words,
-    audited=_changes,
     categories=("admin", "dangerous"),
     subcommands=_SUBCOMMANDS,
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from disqued.admin.latencygraph import draw
 from disqued.core.commands.command import Command
 from disqued.core.commands.subcommand import ANY, Subcommand, choose
+from disqued.core.runtime.audit import always
 from disqued.errors import CommandSyntaxError, ReplyError, shown
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ _SUBCOMMANDS: Final = {
     b"HISTORY": Subcommand(_history, 3, 3),
     b"GRAPH": Subcommand(_graph, 3, 3),
     b"DOCTOR": Subcommand(_doctor),
-    b"RESET": Subcommand(_reset, 2, ANY, categories=("admin",)),
+    b"RESET": Subcommand(_reset, 2, ANY, categories=("admin",), audited=always),
 }
 
 COMMAND: Final[Command] = Command(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from disqued.core.commands.command import Command
 from disqued.core.commands.subcommand import Subcommand, choose
+from disqued.core.runtime.audit import always
 from disqued.errors import ReplyError
 from disqued.resp.integers import require_integer
 
@@ -53,7 +54,7 @@ def _reset(state: NodeState, session: Session, _args: list[bytes]) -> None:
 _SUBCOMMANDS: Final = {
     b"GET": Subcommand(_get, 2, 3),
     b"LEN": Subcommand(_len, categories=("inspect", "admin")),
-    b"RESET": Subcommand(_reset),
+    b"RESET": Subcommand(_reset, audited=always),
 }
 
 COMMAND: Final[Command] = Command(

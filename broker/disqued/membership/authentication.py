@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Final
 from disqued.bus import kinds
 from disqued.bus.bigendian import read_u32, u32
 from disqued.membership.certified import proves_its_name
-from disqued.membership.kept import membership_of
 from disqued.membership.nodes import is_node_id
 from disqued.membership.ping import greeting
-from disqued.membership.refusing import log, refuse
+from disqued.membership.refusing import log, log_node, refuse
 from disqued.membership.secrets import ACCEPTOR, DIALLER, MOST, NONCE_BYTES, PROOF_BYTES, prove, proven_with
 
 if TYPE_CHECKING:
@@ -151,8 +150,7 @@ def log_silence(state: NodeState, peer: Peer) -> None:
     if link is None or not link.holding or not link.remote_ip:
         return
     where = f"{peer.ip.decode()}:{peer.port}"
-    if membership_of(state).refusal_log.allows((where, "silence"), int(state.now_ms)):
-        state.host.log("warning", f"The node at {where} did not prove the cluster secret in time (cluster-secret-file)")
+    log_node(state, "The node", where, "did not prove the cluster secret in time (cluster-secret-file)")
 
 
 def unproven_links(state: NodeState) -> int:

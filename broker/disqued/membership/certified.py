@@ -74,11 +74,5 @@ def why_refused(names: tuple[bytes, ...], host: bytes, *addresses: bytes) -> str
     return f"its certificate is for {shown}, not for {wanted}: issue one with that as a subject alternative name"
 
 
-def log_failure(state: NodeState, ip: str, event: str) -> None:
-    """Log, once in a minute, what is wrong with a node that was refused before it sent frames."""
-    if membership_of(state).refusal_log.allows((ip, event), int(state.now_ms)):
-        state.host.log("warning", f"A node at {ip} {event}")
-
-
 def _list(names: tuple[bytes, ...]) -> str:
     return ", ".join(name.decode("ascii", "replace") for name in names)

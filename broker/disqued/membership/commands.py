@@ -8,6 +8,7 @@ from disqued.bus import kinds
 from disqued.core.clients.blocked import WaitForJob
 from disqued.core.commands.command import Command
 from disqued.core.commands.subcommand import Subcommand, choose
+from disqued.core.runtime.audit import always
 from disqued.core.runtime.flush import flush_all
 from disqued.core.runtime.waiting import release
 from disqued.errors import CommandSyntaxError, NodeLeaving, ReplyError, shown
@@ -176,23 +177,20 @@ def _release_waiting_clients(state: NodeState) -> None:
             release(state, blocked, reply)
 
 
-def _changes(args: list[bytes]) -> bool:
-    """Whether a request changes the cluster."""
-    word = args[1].upper()
-    return word in {b"MEET", b"FORGET", b"RESET"} or (
-        word == b"LEAVING" and len(args) > 2 and args[2].upper() != b"STATUS"
-    )
+def _changes_leaving(args: list[bytes]) -> bool:
+    """Whether a CLUSTER LEAVING does more than to show something."""
+    return len(args) > 2 and args[2].upper() != b"STATUS"
 
 
 _SUBCOMMANDS: Final = {
-    b"MEET": Subcommand(_meet, 4, 5),
+    b"MEET": Subcommand(_meet, 4, 5, audited=always),
     b"NODES": Subcommand(_nodes, categories=("inspect", "clusteradmin")),
     b"MYID": Subcommand(_myid, categories=("inspect", "clusteradmin")),
     b"INFO": Subcommand(_info, categories=("inspect", "clusteradmin")),
-    b"SAVECONFIG": Subcommand(_saveconfig),
-    b"FORGET": Subcommand(_forget, 3, 3),
-    b"RESET": Subcommand(_reset, 2, 3),
-    b"LEAVING": Subcommand(_leaving, 2, 3),
+    b"SAVECONFIG": Subcommand(_saveconfig, audited=always),
+    b"FORGET": Subcommand(_forget, 3, 3, audited=always),
+    b"RESET": Subcommand(_reset, 2, 3, audited=always),
+    b"LEAVING": Subcommand(_leaving, 2, 3, audited=_changes_leaving),
 }
 
 COMMAND: Final[Command] = Command(
@@ -205,7 +203,6 @@ COMMAND: Final[Command] = Command(
     "MEET ip port [bus-port] | NODES | MYID | INFO | SAVECONFIG | FORGET node-id | RESET [SOFT|HARD] | "
     "LEAVING [yes|no|status]",
     "O(nodes)",
-    audited=_changes,
     categories=("clusteradmin", "admin", "dangerous"),
     subcommands=_SUBCOMMANDS,
 )

@@ -29,8 +29,12 @@ def refuse(state: NodeState, link: Link, frame: Frame, reason: str) -> None:
 
 
 def log(state: NodeState, link: Link, frame: Frame, event: str) -> None:
-    """Log what the sender of a frame did, once per address and event in a minute."""
-    ip = link.remote_ip.decode("ascii", "replace")
-    if membership_of(state).refusal_log.allows((ip, event), int(state.now_ms)):
-        who = f"Node {frame.sender.decode()}" if nodes.is_node_id(frame.sender) else "A node"
-        state.host.log("warning", f"{who} at {ip} {event}")
+    """Log what the sender of a frame did."""
+    who = f"Node {frame.sender.decode()}" if nodes.is_node_id(frame.sender) else "A node"
+    log_node(state, who, link.remote_ip.decode("ascii", "replace"), event)
+
+
+def log_node(state: NodeState, who: str, address: str, event: str) -> None:
+    """Log what a node did, once per address and event in a minute."""
+    if membership_of(state).refusal_log.allows((address, event), int(state.now_ms)):
+        state.host.log("warning", f"{who} at {address} {event}")

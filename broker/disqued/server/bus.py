@@ -17,7 +17,8 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeAlias
 
 from disqued.core.cluster.peer import Link
-from disqued.membership.certified import fits, log_failure, why_refused
+from disqued.membership.certified import fits, why_refused
+from disqued.membership.refusing import log_node
 from disqued.server.certificates import Certificates
 from disqued.server.listener import Accepting, serve
 from disqued.server.network import Network
@@ -109,7 +110,7 @@ class Bus(Network):
         link.names = None
         if fits(state, names, peer.host, peer.ip):
             return True
-        log_failure(state, link.remote_ip.decode(), f"is refused: {why_refused(names, peer.host, peer.ip)}")
+        log_node(state, "A node", link.remote_ip.decode(), f"is refused: {why_refused(names, peer.host, peer.ip)}")
         return False
 
     def _has_room(self) -> bool:
@@ -223,8 +224,9 @@ class Bus(Network):
 
     def _handshake_failed(self, address: str, why: str) -> None:
         self._count_failed()
-        log_failure(
+        log_node(
             self._shell.node.state,
+            "A node",
             address,
             f"is refused, the TLS handshake failed: {why}. All nodes need tls-cluster yes, and certificates that are "
             "signed by an authority in tls-ca-cert-file.",

@@ -45,7 +45,9 @@ class Command:
     subcommands: Mapping[bytes, Subcommand] | None = None
     """Its table of subcommands, whose rows may have other categories."""
     audited: Callable[[list[bytes]], bool] | None = None
-    """Returns whether the audit log shows a request, because it changes something; None for commands without such."""
+    """Returns whether the audit log shows a request, because it changes something; None for commands without such.
+
+    The rows of subcommands may say it instead."""
     before_auth: bool = False
     """Allowed before AUTH. (Not in `flags`, because COMMAND shows the flags of the original.)"""
     most_words: int = 64
@@ -64,6 +66,18 @@ class Command:
         _, _, word = key.partition(b"|")
         row = (self.subcommands or {}).get(word.upper())
         return self.categories if row is None or row.categories is None else row.categories
+
+    @property
+    def may_be_audited(self) -> bool:
+        """Whether the audit log shows some of its requests."""
+        rows = self.subcommands or {}
+        return self.audited is not None or any(row.audited is not None for row in rows.values())
+
+    def is_audited(self, args: list[bytes]) -> bool:
+        """Whether the audit log shows a request."""
+        row = (self.subcommands or {}).get(args[1].upper()) if len(args) > 1 else None
+        audited = self.audited if row is None or row.audited is None else row.audited
+        return audited is not None and audited(args)
 
     def redacted(self, config: Config, args: list[bytes]) -> list[bytes]:
         """The words of a request, without its secrets."""

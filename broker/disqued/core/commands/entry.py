@@ -33,7 +33,7 @@ class CommandEntry:
         )
         """Whether the command changes nothing that the file of a controlled shutdown has."""
         self.fast: bool = "fast" in command.flags
-        self.audited: bool = command.audited is not None
+        self.audited: bool = command.may_be_audited
         self.before_auth: bool = command.before_auth
         self.allowed_paused: bool = command.allowed_paused
         self._key = command.name.encode()

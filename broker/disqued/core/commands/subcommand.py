@@ -25,6 +25,8 @@ class Subcommand(NamedTuple):
     most: int = 2
     categories: tuple[str, ...] | None = None
     """The categories of the subcommand; None for those of its command."""
+    audited: Callable[[list[bytes]], bool] | None = None
+    """Returns whether the audit log shows a request; None for what its command says (`Command.audited`)."""
 
 
 def choose(table: Mapping[bytes, Subcommand], args: list[bytes]) -> Handler | None:

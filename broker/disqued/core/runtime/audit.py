@@ -1,13 +1,13 @@
-"""Which requests the audit log shows (`Command.audited`), and how they are recorded.
+"""How requests are recorded that the audit log shows (`Command.audited`).
 
 A handler of an audited command is wrapped when the node makes its table of commands, so other commands pay nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
+from disqued.core.access.user import User
 from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
 from disqued.core.commands.entry import CommandEntry
@@ -23,22 +23,26 @@ def note(state: NodeState, entry: CommandEntry, session: Session, args: list[byt
 
     Refusals before a login are left out, so that clients without a password cannot fill the disk.
     """
-    command = entry.command
-    file, user, audited = state.audit.file, session.user, command.audited
-    if file is None or user is None or audited is None:
-        return
-    if entry.accepts(len(args)) and audited(args):
-        words = command.redacted(state.config, args)
-        file.add(state.audit.line(user.name, session.address, tls=session.tls, words=words, outcome=outcome))
+    file, user = state.audit.file, session.user
+    if file is not None and user is not None and entry.accepts(len(args)) and entry.command.is_audited(args):
+        file.add(_record(state, entry.command, session, user, args, outcome))
 
 
 def note_last(state: NodeState, command: Command, session: Session, args: list[bytes]) -> None:
     """Record a request that ends the process at once, and wait until the record is written."""
     file, user = state.audit.file, session.user
     if file is not None and user is not None:
-        words = command.redacted(state.config, args)
-        file.add(state.audit.line(user.name, session.address, tls=session.tls, words=words, outcome=STARTED))
+        file.add(_record(state, command, session, user, args, STARTED))
         file.flush()
+
+
+def _record(
+    state: NodeState, command: Command, session: Session, user: User | None, args: list[bytes], outcome: str
+) -> bytes:
+    """The record of a request, without its secrets."""
+    name = b"" if user is None else user.name
+    words = command.redacted(state.config, args)
+    return state.audit.line(name, session.address, tls=session.tls, words=words, outcome=outcome)
 
 
 class Audited:
@@ -47,7 +51,6 @@ class Audited:
     def __init__(self, command: Command) -> None:
         self._command = command
         self._handler = command.handler
-        self._audited: Callable[[list[bytes]], bool] | None = command.audited
 
     def run(self, state: NodeState, session: Session, args: list[bytes]) -> None:
         """The handler of the command.
@@ -60,23 +63,17 @@ class Audited:
         user = session.user
         self._handler(state, session, args)
         after = state.audit.file
-        if (before is None and after is None) or self._audited is None or not self._audited(args):
+        if (before is None and after is None) or not self._command.is_audited(args):
             return
         ends = session.blocked is not None and session.blocked is not waiting
-        line = state.audit.line(
-            b"" if user is None else user.name,
-            session.address,
-            tls=session.tls,
-            words=self._command.redacted(state.config, args),
-            outcome=STARTED if ends else OK,
-        )
+        record = _record(state, self._command, session, user, args, STARTED if ends else OK)
         if after is not None:
-            after.add(line)
+            after.add(record)
         if before is not None and before is not after:
-            before.add(line)
+            before.add(record)
             before.close()
 
 
 def always(_args: list[bytes]) -> bool:
-    """Every request of a command is audited (`Command.audited`)."""
+    """Every request of a command or subcommand is audited (`Command.audited`)."""
     return True
