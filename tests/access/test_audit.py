@@ -177,6 +177,36 @@ def test_the_request_that_switches_the_log_off_or_over_is_recorded(local: LocalN
     assert [record["command"][-1] for record in records(local, "other.log")] == ["other.log", ""]
 
 
+def test_a_file_that_is_used_again_before_its_records_are_written_has_all_of_them_in_order(local: LocalNode) -> None:
+    client = local.client()
+    local.host.disk.hold(disk.APPEND, disk.CLOSE)
+    wanted: list[str] = []
+    for name in ("", FILE, "other.log", FILE, "", FILE):
+        client.call("CONFIG", "SET", "timeout", len(wanted))
+        client.call("CONFIG", "SET", "audit-log-file", name)
+        wanted += [f"CONFIG SET audit-log-file {name}"]
+    client.call("CONFIG", "SET", "timeout", 9)
+    local.host.disk.held.clear()
+    local.finish()
+    found = commands(local)
+    assert [line for line in found if "audit-log-file" in line] == wanted
+    assert [line for line in found if "timeout" in line] == [f"CONFIG SET timeout {number}" for number in (0, 2, 4, 9)]
+    client.call("CONFIG", "SET", "timeout", 10)
+    assert commands(local)[-1] == "CONFIG SET timeout 10"
+    assert FILE in local.host.disk._opened
+    assert "other.log" not in local.host.disk._opened
+
+
+def test_records_of_a_former_file_are_written_before_the_process_ends(local: LocalNode) -> None:
+    client = local.client()
+    local.host.disk.hold(disk.APPEND)
+    client.call("CONFIG", "SET", "timeout", 1)
+    client.call("CONFIG", "SET", "timeout", 2)
+    client.call("CONFIG", "SET", "audit-log-file", "other.log")
+    local.node.flush_audit()
+    assert commands(local) == ["CONFIG SET timeout 1", "CONFIG SET timeout 2", "CONFIG SET audit-log-file other.log"]
+
+
 def test_a_file_that_cannot_be_opened_is_refused_and_the_log_continues(local: LocalNode) -> None:
     client = local.client()
     local.host.disk.fail(disk.OPEN, times=1)

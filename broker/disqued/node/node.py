@@ -129,9 +129,7 @@ class Node:
 
     def flush_audit(self) -> None:
         """Write the records of the audit log that wait, and wait for that: the process ends."""
-        file = self.state.audit.file
-        if file is not None:
-            file.flush()
+        self.state.audit.flush()
 
     def end_controlled(self, session: Session, now_ms: i64) -> None:
         """Begin to end the node as SHUTDOWN REWRITE-AOF does, for a session that gets the reply if that fails."""

@@ -33,7 +33,7 @@ def note_last(state: NodeState, command: Command, session: Session, args: list[b
     file, user = state.audit.file, session.user
     if file is not None and user is not None:
         file.add(_record(state, command, session, user, args, STARTED))
-        file.flush()
+        state.audit.flush()
 
 
 def _record(

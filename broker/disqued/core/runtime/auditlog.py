@@ -45,6 +45,8 @@ class AuditFile(DiskOwner):
         """Whether work is running."""
         self._open: bool = False
         self._closing: bool = False
+        self.closed: bool = False
+        """All lines are written, and the file is closed."""
         self._losing: bool = False
         """Whether the last work failed, or lines were dropped since it began."""
 
@@ -67,13 +69,14 @@ class AuditFile(DiskOwner):
 
     def flush(self) -> None:
         """Write everything, and wait for that: the process ends."""
+        if not self._open and not self.closed:
+            self._perform(self._work(disk.OPEN))
         if self._open:
-            work = self._append()
-            self._host.disk.perform(work)
-            self._conclude(work)
+            self._perform(self._append())
 
     def reopen(self) -> None:
-        """Open the file again under its name, because it may have been renamed."""
+        """Open the file again under its name, because it may have been renamed; it is not closed as announced."""
+        self._closing = False
         self._host.disk.start(DiskWork(disk.CLOSE, self.name, self))
         self._open = False
         if not self._busy:
@@ -90,6 +93,10 @@ class AuditFile(DiskOwner):
         work.direct = False
         return work
 
+    def _perform(self, work: DiskWork) -> None:
+        self._host.disk.perform(work)
+        self._conclude(work)
+
     def _append(self) -> DiskWork:
         work = self._work(disk.APPEND)
         work.data, self._lines = self._lines, []
@@ -103,7 +110,9 @@ class AuditFile(DiskOwner):
         elif self._lines:
             work = self._append()
         else:
-            if self._closing:
+            if self._closing and not self.closed:
+                self.closed = True
+                self._open = False
                 self._host.disk.start(DiskWork(disk.CLOSE, self.name, self))
             return
         self._busy = True
@@ -150,24 +159,35 @@ class AuditLog:
         self._view = view
         self.file: AuditFile | None = None
         """None while `audit-log-file` is empty."""
+        self._former: dict[str, AuditFile] = {}
+        """Files that were in use before, by name, some of which have lines that wait for the disk."""
 
     def switch(self, name: str) -> str:
         """Write to another file from now on, to none if `name` is empty; returns why not, or an empty text.
 
-        The caller closes the file before, after the last record. The file in use is only opened again.
+        The caller closes the file before, after the last record. A file whose lines are not all written is only opened
+        again, so that its lines stay in order and nobody closes it.
         """
-        file = self.file
-        if file is not None and file.name == name:
+        before = self.file
+        self._former = {former: file for former, file in self._former.items() if not file.closed}
+        file = before if before is not None and before.name == name else self._former.pop(name, None)
+        if file is not None:
             file.reopen()
-            return ""
-        file = None
-        if name:
+        elif name:
             file = AuditFile(self._host, self._counters, name)
             error = file.open()
             if error:
                 return error
+        if before is not None and before is not file:
+            self._former[before.name] = before
         self.file = file
         return ""
+
+    def flush(self) -> None:
+        """Write the records that wait, and wait for that: the process ends."""
+        for file in (*self._former.values(), self.file):
+            if file is not None:
+                file.flush()
 
     def line(
         self, user: bytes, address: bytes, *, tls: bool, words: list[bytes], outcome: str, failures: int = 0
