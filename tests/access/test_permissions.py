@@ -114,6 +114,15 @@ def test_a_limit_of_commands_per_second_refuses_the_rest(admin: LocalClient, log
     assert [user.raw("PING") for _ in range(6)].count(b"+PONG\r\n") == 5
 
 
+def test_logins_do_not_count_for_the_limit_of_commands_so_that_clients_can_connect(
+    admin: LocalClient, log_in: LogIn
+) -> None:
+    user = log_in("user", "~* +@all %r=1")
+    assert [user.raw("PING") for _ in range(2)][1].startswith(b"-RATELIMIT")
+    assert admin.local.client().raw("AUTH", "user", PASSWORD) == b"+OK\r\n"
+    assert not user.raw("HELLO").startswith(b"-")
+
+
 def test_a_cap_on_connections_refuses_further_logins(admin: LocalClient, log_in: LogIn) -> None:
     first = log_in("user", "~* +@all %c=1")
     second = admin.local.client()

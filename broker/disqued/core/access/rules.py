@@ -8,7 +8,7 @@
 | `~pattern`, `allkeys`, `resetkeys` | allow queues whose names match; allow all; allow none |
 | `+name`, `-name` | allow or forbid a command, a subcommand (`config|get`) or a category (`@inspect`) |
 | `allcommands`, `nocommands` | the same as `+@all` and `-@all` |
-| `%r=number` | commands per second on this node, 0 for no limit |
+| `%r=number` | commands per second on this node, 0 for no limit; logins do not count |
 | `%c=number` | connections at a time to this node, 0 for no limit |
 | `reset` | back to a new user: off, without passwords, queues and commands |
 
