@@ -57,6 +57,16 @@ BETWEEN: Final = Group(
             uids.CLUSTER,
         ),
         Alert(
+            "DisqueMembersUnproven",
+            Severity.WARNING,
+            "1h",
+            "disque_cluster_links_unproven > 0",
+            f"Members of the cluster did not prove the cluster secret to the Disque node {NODE}",
+            "{{ $value }} members are accepted without the secret, because of cluster-secret-required no. Until all "
+            "have it, every program that reaches the bus port can join the cluster.",
+            uids.CLUSTER,
+        ),
+        Alert(
             "DisqueReplicationFailing",
             Severity.WARNING,
             "5m",
@@ -64,6 +74,16 @@ BETWEEN: Final = Group(
             f"{CLUSTER} rejects jobs because it cannot replicate them",
             "{{ $value | humanize }} ADDJOBs per second fail with NOREPL: too few nodes stored a copy in time. "
             "Producers must retry.",
+            uids.CLUSTER,
+        ),
+        Alert(
+            "DisqueFinishedJobsForgotten",
+            Severity.WARNING,
+            "0m",
+            "increase(disque_finished_jobs_forgotten_early_total[5m]) > 0",
+            f"The Disque node {NODE} forgets finished jobs too early",
+            "It forgot the IDs of {{ $value | humanize }} finished jobs within half a minute. A copy that arrives "
+            "later is delivered once more.",
             uids.CLUSTER,
         ),
         Alert(

@@ -90,6 +90,16 @@ NODES: Final = Group(
             uids.OVERVIEW,
         ),
         Alert(
+            "DisqueAuditRecordsLost",
+            Severity.WARNING,
+            "0m",
+            "increase(disque_audit_records_lost_total[5m]) > 0",
+            f"The Disque node {NODE} loses records of its audit log",
+            "{{ $value | humanize }} records within five minutes were not written, because the disk was full, failed, "
+            "or was too slow. The node serves its clients without them.",
+            uids.OVERVIEW,
+        ),
+        Alert(
             "DisqueFdNearLimit",
             Severity.WARNING,
             "5m",
