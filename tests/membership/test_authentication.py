@@ -214,6 +214,19 @@ def test_nothing_but_the_challenge_is_answered_without_a_proof() -> None:
     assert len(first.node.state.view.peers) == 2
 
 
+def test_connection_of_a_node_that_does_not_prove_the_secret_is_closed_after_the_answer() -> None:
+    cluster = secure_cluster(2)
+    wire = Wire(cluster.members[0])
+
+    wire.send(OURS.gossip(kinds.PING, [], 0))
+    cluster.run(milliseconds=500)
+    assert wire.answers() == [u32(0xFFFFFFFF) + bytes(32)]
+    assert not wire.link.closed, "it has time to read the answer"
+
+    cluster.run(seconds=1)
+    assert wire.link.closed
+
+
 def test_proof_makes_the_connection_that_of_its_sender() -> None:
     cluster = secure_cluster(2)
     first, second = cluster.members

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from disqued.bus import kinds
 from disqued.bus.bigendian import read_u32, u32
+from disqued.core.runtime.closinglink import close_soon
 from disqued.membership.certified import proves_its_name
 from disqued.membership.nodes import is_node_id
 from disqued.membership.ping import greeting
@@ -134,6 +135,7 @@ def refuse_unproven(state: NodeState, link: Link, frame: Frame) -> None:
         link.refused = True
         log(state, link, frame, "is refused: it did not prove the cluster secret (cluster-secret-file)")
         state.ready.put(link, state.bus.other(kinds.RESPONSE, u32(NEEDED) + _NO_NONCE))
+        close_soon(state, link)
     else:
         refuse(state, link, frame, "it did not prove the cluster secret (cluster-secret-file)")
 
