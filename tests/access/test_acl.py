@@ -165,7 +165,7 @@ def test_a_file_with_a_wrong_line_changes_no_user() -> None:
     for text, why in (
         ("user a on\n\nuser b +nosuch\n", "line 3: '+nosuch': Unknown command or category name in ACL"),
         ("usr a on\n", "line 1: a line begins with `user`"),
-        ("user a on\nuser a off\n", "user 'a' has more than one line"),
+        ("user a on\nuser a off\n", "line 2: user 'a' has more than one line"),
         ('user a "x\n', "line 1: a line begins with `user`"),
     ):
         local.host.files[FILE] = text

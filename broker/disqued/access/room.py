@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from disqued.core.access.rules import RuleError
+from disqued.core.access.rules import RuleError, Rules
 from disqued.core.runtime.authentication import apply_changes
 from disqued.core.runtime.room import Room
 from disqued.core.runtime.state import NodeState
@@ -36,7 +36,10 @@ class AccessRoom(Room):
             load_users(state)
             return
         try:
-            state.users.replace(state.users.read([list(words) for words in config.user]))
+            found: dict[bytes, Rules] = {}
+            for words in config.user:
+                state.users.read(list(words), found)
+            state.users.replace(found)
         except RuleError as error:
             raise ReplyError(f"ERR in a `user` line: {error}") from error
         self._require(_passwords(state))
@@ -129,22 +132,17 @@ def load_users(state: NodeState) -> None:
         text = state.host.read_file(path)
     except OSError as error:
         raise ReplyError(f"ERR cannot read aclfile '{path}': {error.strerror}") from error
-    lines: list[list[bytes]] = []
+    found: dict[bytes, Rules] = {}
     for number, line in enumerate(text.split("\n"), 1):
         words = _words(line)
         if words is None:
             continue
-        lines.append(words)
         try:
             if words[:1] != [b"user"]:
                 raise RuleError("a line begins with `user`")
-            state.users.read([words[1:]])
+            state.users.read(words[1:], found)
         except RuleError as error:
             raise ReplyError(f"ERR aclfile '{path}', line {number}: {error}. No user was changed.") from error
-    try:
-        found = state.users.read([words[1:] for words in lines])
-    except RuleError as error:
-        raise ReplyError(f"ERR aclfile '{path}': {error}. No user was changed.") from error
     passwords = _passwords(state)  # before any user is replaced: they may not be readable
     state.users.replace(found)
     if passwords:

@@ -61,6 +61,9 @@ def used(config: Config) -> list[str]:
 def load(config: Config) -> Settings:
     """Read the files and return the settings.
 
+    OpenSSL reads the files for each kind of connection. If one is replaced meanwhile, the next check sees that the
+    files are not those that were there before (`Certificates.renew_if_changed`), and reads them again.
+
     Raises:
         TlsError: a directive is missing, a file cannot be read, or the files do not fit together.
     """
@@ -74,6 +77,9 @@ def load(config: Config) -> Settings:
         )
     if config.tls_cluster and not config.tls_ca_cert_file:
         raise TlsError("tls-cluster needs tls-ca-cert-file to verify the certificates of other nodes: set it")
+    key_file = config.tls_key_file or config.tls_cert_file
+    certificates = _read("tls-cert-file", config.tls_cert_file)
+    _read("tls-key-file", key_file)
     http = _context(config)
     clients = _context(config)
     if config.tls_port and config.tls_auth_clients != "no":
@@ -86,7 +92,8 @@ def load(config: Config) -> Settings:
         for context in (bus_accept, bus_dial):
             _trust(context, config.tls_ca_cert_file)
             context.verify_mode = ssl.CERT_REQUIRED
-    return Settings(clients, http, bus_accept, bus_dial, min(_expiries("tls-cert-file", config.tls_cert_file)))
+    expires_s = min(_expiries("tls-cert-file", config.tls_cert_file, certificates))
+    return Settings(clients, http, bus_accept, bus_dial, expires_s)
 
 
 def _context(config: Config, side: int = ssl.PROTOCOL_TLS_SERVER) -> ssl.SSLContext:
@@ -99,8 +106,6 @@ def _context(config: Config, side: int = ssl.PROTOCOL_TLS_SERVER) -> ssl.SSLCont
         except ssl.SSLError as error:
             raise TlsError(f"tls-ciphers '{config.tls_ciphers}' names no cipher that OpenSSL knows") from error
     key_file = config.tls_key_file or config.tls_cert_file
-    for name, path in (("tls-cert-file", config.tls_cert_file), ("tls-key-file", key_file)):
-        _read(name, path)
     password = _Password(config.tls_key_file_pass)
     try:
         context.load_cert_chain(config.tls_cert_file, key_file, password=password)
@@ -135,7 +140,8 @@ def _why_no_pair(cert_file: str, key_file: str, password: _Password, error: Exce
 
 def _trust(context: ssl.SSLContext, path: str) -> None:
     """Verify certificates with the authorities in a file."""
-    if max(_expiries("tls-ca-cert-file", path)) <= time.time():
+    name = "tls-ca-cert-file"
+    if max(_expiries(name, path, _read(name, path))) <= time.time():
         raise TlsError(f"all certificates in {path} (tls-ca-cert-file) are expired")
     try:
         context.load_verify_locations(path)
@@ -151,10 +157,10 @@ def _read(name: str, path: str) -> bytes:
         raise TlsError(f"cannot read {path} ({name}): {error.strerror}") from error
 
 
-def _expiries(name: str, path: str) -> list[int]:
+def _expiries(name: str, path: str, content: bytes) -> list[int]:
     """When the certificates of a file expire, in unix seconds."""
     try:
-        found = [_not_after(base64.b64decode(text)) for text in _CERTIFICATE.findall(_read(name, path))]
+        found = [_not_after(base64.b64decode(text)) for text in _CERTIFICATE.findall(content)]
     except (binascii.Error, IndexError, KeyError, ValueError) as error:
         raise TlsError(f"a certificate in {path} ({name}) is damaged") from error
     if not found:

@@ -65,16 +65,13 @@ class Users:
         user.removed = True
         return True
 
-    def read(self, lines: list[list[bytes]]) -> dict[bytes, Rules]:
-        """The rules of all users for the words behind `user` of each line. Raises RuleError."""
-        found: dict[bytes, Rules] = {}
-        for words in lines:
-            if not words or not 0 < len(words[0]) <= MAX_NAME_BYTES or not _is_word(words[0]):
-                raise RuleError("a line about a user is `user`, a name without blanks, and rules")
-            if words[0] in found:
-                raise RuleError(f"user '{words[0].decode()}' has more than one line")
-            found[words[0]] = changed(Rules(), words[1:], self.catalogue)
-        return found
+    def read(self, words: list[bytes], found: dict[bytes, Rules]) -> None:
+        """Add the rules of a user to those that were found: the words behind `user` in a line. Raises RuleError."""
+        if not words or not 0 < len(words[0]) <= MAX_NAME_BYTES or not _is_word(words[0]):
+            raise RuleError("a line about a user is `user`, a name without blanks, and rules")
+        if words[0] in found:
+            raise RuleError(f"user '{words[0].decode()}' has more than one line")
+        found[words[0]] = changed(Rules(), words[1:], self.catalogue)
 
     def replace(self, found: dict[bytes, Rules]) -> None:
         """Have exactly these users; those that stay keep their sessions."""
