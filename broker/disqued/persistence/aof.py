@@ -99,6 +99,9 @@ class Aof(DiskOwner):
         Meanwhile other clients get the replies of a node that is loading. Returns the error, empty if the reload has
         begun; after an error nothing is dropped. Damage that the configuration does not allow ends the node, as at the
         start.
+
+        The node waits for the disk until the records are synced, because nothing may change between that and the drop:
+        a command for tests is not worth the states that waiting without blocking would need.
         """
         state = self._state
         file = self.file

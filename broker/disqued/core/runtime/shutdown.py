@@ -22,7 +22,9 @@ def end(state: NodeState) -> bool:
     """Write all changes to disk; False if that fails and the node continues.
 
     Afterwards nothing changes any more (`state.ended`), so the next run finds exactly what is on disk. A node that is
-    still loading has no changes.
+    still loading has no changes. It waits for the disk and serves nobody meanwhile: no client may get a reply to a
+    change after the last records, and clients that are served until then would only learn a little later that the node
+    ends.
     """
     if state.ended:
         return True
