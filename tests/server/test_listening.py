@@ -13,6 +13,7 @@ import pytest
 
 from compat.replay import Client
 from compat.wire import Failure, Status
+from disqued.errors import TooManyUnauthenticated
 from disqued.testing.ports import free_port
 from disqued.testing.processes import ServerProcess
 from server.refusing import run_server
@@ -242,3 +243,10 @@ def test_too_few_open_files_for_any_client_stop_the_start(tmp_path: Path) -> Non
     outcome = run_server(tmp_path, launcher=("setpriv", "--bounding-set", "-sys_resource", "prlimit", "--nofile=32:32"))
     assert outcome.status == 1
     assert outcome.out.endswith("# The limit on open files is too low to serve any client: raise it (ulimit -n).\n")
+
+
+def test_a_client_whose_place_others_get_is_told_why_before_its_connection_closes(tmp_path: Path) -> None:
+    with ServerProcess(tmp_path, "--requirepass", "secret", "--maxclients", "4") as server:
+        first = server.connect()
+        with first, first.makefile("rb") as replies, server.connect():
+            assert replies.read() == TooManyUnauthenticated("clients").encode()
