@@ -156,7 +156,7 @@ def check_attempt(attempt: Attempt, history: History, now_ms: int) -> None:
         if delivery.at_ms > attempt.expires_ms + LATE_MS:
             late_ms = delivery.at_ms - attempt.expires_ms
             history.violate(delivery.at_ms, f"job {number} was delivered {late_ms} ms after its end")
-    if attempt.retry_s == 0 and len(attempt.deliveries) > 1:
+    if attempt.retry_s == 0 and len(attempt.deliveries) > 1 and not _loaded_outdated_file(attempt, history):
         times = [(delivery.at_ms, delivery.member) for delivery in attempt.deliveries]
         history.violate(now_ms, f"job {number}, at most once, was delivered at {times}")
     _check_kept(attempt, history, now_ms)
@@ -165,6 +165,16 @@ def check_attempt(attempt: Attempt, history: History, now_ms: int) -> None:
         _check_ended(attempt, history)
     if not history.faulty:
         _check_no_repetition(attempt, history)
+
+
+def _loaded_outdated_file(attempt: Attempt, history: History) -> bool:
+    """Whether a node loaded a file, between two deliveries, that was damaged or was switched off at the first one."""
+    first, second = attempt.deliveries[:2]
+    return any(
+        setback.outdated and setback.since_ms <= first.at_ms and first.at_ms <= setback.at_ms <= second.at_ms
+        for setbacks in history.setbacks.values()
+        for setback in setbacks
+    )
 
 
 def _check_kept(attempt: Attempt, history: History, now_ms: int) -> None:

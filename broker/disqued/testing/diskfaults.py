@@ -177,7 +177,7 @@ def rot(faults: Faults) -> Undo | None:
         now_ms = faults.world.now_ms
         faults.world.history.lose_memory(member.number)
         faults.world.history.owed.pop(member.number, None)
-        faults.world.history.set_back(member.number, now_ms, 0)
+        faults.world.history.set_back(member.number, now_ms, 0, outdated=True)
     return lambda: bring_back(faults, member)
 
 

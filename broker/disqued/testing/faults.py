@@ -375,7 +375,7 @@ def take_down(faults: Faults, member: Member, *, silent: bool, power: bool = Fal
         _lose_memory(faults, member)
         history.owed.pop(member.number, None)
         if history.policy and keep_files:
-            history.set_back(member.number, now_ms, history.log_off_ms.get(member.number, 0))
+            history.set_back(member.number, now_ms, history.log_off_ms.get(member.number, 0), outdated=True)
     else:
         note_jobs(faults, member, owed=not power or history.policy == "always")
         if power and history.policy != "always":
@@ -466,6 +466,7 @@ def leave(faults: Faults) -> Undo | None:
 
     def undo() -> None:
         _note_missing_copies(faults, member, had)
+        faults.world.history.stayed_ms[member.number] = faults.world.now_ms
         if member.running:
             midway = member.node.state.view.leaving and member.node.state.lifecycle.table.count > 0
             faults.world.history.rare["leaving undone midway"] += midway

@@ -27,6 +27,8 @@ class Setback:
     at_ms: int
     since_ms: int
     """Changes that it had confirmed before this time are not lost."""
+    outdated: bool = False
+    """The file that it loaded then was damaged, or switched off since then, so jobs that had ended may be in it."""
 
 
 @dataclass
@@ -146,6 +148,8 @@ class History:
         """Confirmed jobs that members must have again after they are down, and when each expires, in network time."""
         self.expected: dict[int, Snapshot] = {}
         """What members that were shut down must have again."""
+        self.stayed_ms: dict[int, int] = {}
+        """When members last ceased to leave, with the jobs that they still had."""
         self.log_off_ms: dict[int, int] = {}
         """When members last disabled their append-only files."""
         self.hold_ms = 0
@@ -185,9 +189,9 @@ class History:
         """Record that a node lost its jobs: it crashed, or was reset."""
         self.memory_losses[member] = self.memory_losses.get(member, 0) + 1
 
-    def set_back(self, member: int, at_ms: int, since_ms: int) -> None:
+    def set_back(self, member: int, at_ms: int, since_ms: int, *, outdated: bool = False) -> None:
         """Record that a node may have lost changes since a time."""
-        self.setbacks.setdefault(member, []).append(Setback(at_ms, since_ms))
+        self.setbacks.setdefault(member, []).append(Setback(at_ms, since_ms, outdated))
 
     def promise(self, member: int, job: Job) -> None:
         """Record that a member confirmed a copy. Another copy, which it gets after it dropped this one, is none."""

@@ -192,7 +192,10 @@ def check_files(cluster: Cluster, history: History) -> None:
 
 
 def check_no_return(attempt: Attempt, history: History) -> None:
-    """Check that a job acknowledged without faults does not come back, whichever node is killed later."""
+    """Check that a job acknowledged without faults does not come back, whichever node is killed later.
+
+    A node whose disk has just been repaired may have held back the reply to a worker that got the job before.
+    """
     acked_ms = attempt.ack_replied_ms
     settled_ms = acked_ms + SETTLED_MS
     returned = [delivery for delivery in attempt.deliveries if delivery.at_ms > settled_ms] if acked_ms else []
@@ -200,6 +203,8 @@ def check_no_return(attempt: Attempt, history: History) -> None:
         return
     if any(history.is_set_back(member, acked_ms, settled_ms) for member in history.setbacks):
         history.rare["acknowledged job came back after a power loss"] += 1
+    elif history.is_in_trouble(returned[0].member, acked_ms):
+        return
     elif attempt.ack_settled and history.was_quiet(acked_ms - SETTLED_MS, settled_ms):
         history.violate(
             returned[0].at_ms,

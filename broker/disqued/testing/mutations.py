@@ -252,6 +252,12 @@ MUTATIONS: Final[dict[str, Mutation]] = {
         patched=((LogFile, "_is_strict", _not_strict),),
         policy="always",
     ),
+    "end-without-sync": Mutation(
+        "with `everysec`, the end of a delayed at-most-once job is confirmed before it is synced",
+        "logged power",
+        patched=((LogFile, "must_sync", _silent),),
+        policy="everysec",
+    ),
     "confirm-before-log": Mutation(
         "copies are confirmed before they are logged",
         "logged power",

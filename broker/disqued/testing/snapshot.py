@@ -13,9 +13,6 @@ NEARLY_OVER_MS: Final = 2000
 """Jobs that expire within this time may be there or not."""
 ASKING_MS: Final = 1600
 """How long after a restart a node may ask other holders whether they have queued a job meanwhile."""
-PLACED_MS: Final = 2000
-"""How long after its creation a job is placed. Its delay begins then if its creator keeps no copy; its file only says
-when it was created."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +47,13 @@ def snapshot(member: Member) -> Snapshot:
     for job in lifecycle.table.jobs():
         handed_out = job.retry_s == 0 and job.flags & DELIVERED
         if job.state in {ACTIVE, QUEUED} and not handed_out:
-            delayed = job.flags & DELAYED
+            until_ms = job.ctime // 1_000_000 + job.delay_s * 1000
+            delayed = job.state == ACTIVE and job.flags & DELAYED and until_ms > member.now_ms
             jobs[job.id] = Kept(
                 queued=job.state == QUEUED,
                 due_ms=int(job.requeue_at_ms) if job.state == ACTIVE else 0,
                 shared=job.delivered is not None and len(job.delivered) > 1,
-                delayed_until_ms=int(job.requeue_at_ms) if delayed else 0,
+                delayed_until_ms=int(until_ms) if delayed else 0,
                 nacks=int(job.nacks),
                 additional_deliveries=int(job.additional_deliveries),
                 body=job.body,
@@ -63,13 +61,6 @@ def snapshot(member: Member) -> Snapshot:
             )
     _, queues = lifecycle.queues.scan(0, 1 << 30)
     return Snapshot(jobs, {queue.name: PAUSE_NAMES[queue.pause] for queue in queues if queue.pause})
-
-
-def _same_delay(job: Kept, was: Kept) -> bool:
-    """Whether a job waits for its first delay as before."""
-    if not was.delayed_until_ms:
-        return not job.delayed_until_ms
-    return was.delayed_until_ms - PLACED_MS <= job.delayed_until_ms <= was.delayed_until_ms
 
 
 def differences(before: Snapshot, after: Snapshot, now_ms: int) -> list[str]:
@@ -86,7 +77,7 @@ def differences(before: Snapshot, after: Snapshot, now_ms: int) -> list[str]:
             continue
         due = 0 < was.delayed_until_ms <= now_ms
         asks = was.queued and job.shared and now_ms < job.due_ms <= now_ms + ASKING_MS
-        same = (job.queued == was.queued or asks) and (due or _same_delay(job, was))
+        same = (job.queued == was.queued or asks) and (due or job.delayed_until_ms == was.delayed_until_ms)
         counters = (was.nacks, was.additional_deliveries, was.body)
         if not same or (job.nacks, job.additional_deliveries, job.body) != counters:
             found.append(f"{job_id!r} is {job}, was {was}")

@@ -25,6 +25,8 @@ RECONNECT_MS: Final = 100
 QUEUES: Final = ("mail", "print", "bill")
 QUEUED_EARLY_S: Final = 7
 """The delay of at-most-once jobs that are queued (ENQUEUE) long before it is over."""
+QUEUED_AFTER_MS: Final = 1200
+"""How long after such a job was added it is queued: its record is synced by then, and that of its end is not."""
 SPARE: Final = "spare"
 """A queue from which workers fetch only at the end."""
 
@@ -257,6 +259,7 @@ class Producer:
         if attempt.retry_s > 0 and not attempt.acks_sent_ms:
             attempt.copies_short = max(0, attempt.promised - len(attempt.holders))
             leaving = sum(member.alive and member.node.state.view.leaving for member in world.cluster.members)
+            leaving += sum(at_ms >= attempt.at_ms for at_ms in history.stayed_ms.values())
             excused = history.all_losses - attempt.losses_before + leaving
             if attempt.copies_short > excused and world.now_ms < attempt.expires_ms:
                 history.violate(world.now_ms, f"job {attempt.number} has {attempt.copies_short} copies too few")
@@ -278,7 +281,7 @@ class Producer:
             held = ",".join(str(number) for number, _ in attempt.holders)
             world.history.note(world.now_ms, f"added {attempt.number} as {answer.decode()} held by {held}")
             if attempt.delay_s == QUEUED_EARLY_S:
-                self._caller.call(lambda _: None, "ENQUEUE", answer)
+                world.later(QUEUED_AFTER_MS, lambda: self._queue(answer))
         else:
             if str(answer).startswith("NOREPL Timeout"):
                 attempt.refused_ms = world.now_ms
@@ -287,6 +290,11 @@ class Producer:
         self._unanswered -= 1
         if self._unanswered == 0:
             world.later(world.chance.random() * 2 * self._pause_ms, self._add)
+
+    def _queue(self, job_id: bytes) -> None:
+        """Queue a job before its delay ends."""
+        if self._caller.connect():
+            self._caller.call(lambda _: None, "ENQUEUE", job_id)
 
 
 def jobs_in(reply: Reply) -> list[tuple[bytes, bytes, int]]:
