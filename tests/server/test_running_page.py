@@ -29,7 +29,7 @@ def test_the_page_has_messages() -> None:
 def test_every_message_on_the_page_exists_in_the_program(message: str, sources: str) -> None:
     parts = [part for part in re.split(r"<\w+>", message) if part.strip(" :.,'") and part not in REASONS]
     assert parts
-    assert [part for part in parts if part not in sources] == []
+    assert [part for part in parts if part.strip() not in sources] == []
 
 
 def test_every_start_error_is_on_the_page(sources: str) -> None:

@@ -93,7 +93,7 @@ def test_nodes_form_one_cluster_behind_one_port(several: Several) -> None:
         assert (several.directory / f"node-{number}" / "nodes.conf").exists()
         assert f"node-{number} " in several.output
     pids = several.pids()
-    assert several.stop() == 0
+    assert several.stop() == 0, several.output
     assert not any(map(is_running, pids))
 
 
@@ -133,7 +133,7 @@ def test_node_that_was_shut_down_stays_down_and_the_others_serve(several: Severa
         client.execute("SHUTDOWN")
     several.wait_until(lambda: not is_running(pid), "the node ended")
     assert several.ask("PING") == "PONG"
-    assert several.stop() == 0
+    assert several.stop() == 0, several.output
     assert several.output.count("node-1") == several.output.count(f"node-1 {pid}:"), "one process"
 
 
@@ -172,7 +172,7 @@ def test_clients_with_tls_are_distributed_and_learn_the_ports_of_the_nodes(tmp_p
                     lambda: nodes.output,
                 )
         assert reached == set(nodes.ask_all("CLUSTER", "MYID"))
-        assert nodes.stop() == 0
+        assert nodes.stop() == 0, nodes.output
 
 
 def configured(*lines: str) -> Config:
