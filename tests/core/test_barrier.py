@@ -432,6 +432,27 @@ def test_no_holder_forgets_an_acknowledgement_that_another_one_has_not_written(
     assert all(member.node.state.lifecycle.table.count == 0 for member in cluster.members)
 
 
+def test_an_acknowledgement_reaches_the_other_holders_while_the_disk_cannot_be_written(cluster: Cluster) -> None:
+    first, second, third = cluster.members
+    second.host.disk.repair()
+    client = first.client()
+    client.send("ADDJOB", "mail", "body", 0, "REPLICATE", 3, "RETRY", 5)
+    cluster.until(lambda: not client.silent)
+    job_id = client.next_reply()
+    assert isinstance(job_id, bytes)
+    second.host.disk.hold(disk.APPEND)
+    second.client().send("PAUSE", "other", "in")
+    cluster.until(lambda: second.node.state.write_refusal != "")
+    second.client().send("ACKJOB", job_id)
+    cluster.run(seconds=60)
+    assert cluster.copies(job_id, "acked") == [first, third], "the second one answers when its disk works"
+    assert not cluster.sent("DELJOB")
+    second.host.disk.repair()
+    second.finish()
+    cluster.run(seconds=5)
+    assert cluster.copies(job_id) == []
+
+
 def test_a_node_whose_disk_hangs_is_not_marked_as_failed(cluster: Cluster) -> None:
     hang(cluster.members[1].client())
     cluster.run(seconds=60)

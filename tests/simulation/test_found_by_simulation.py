@@ -91,7 +91,7 @@ def test_nodes_start_with_zeros_where_a_power_loss_left_no_data() -> None:
     assert node.admin.show(done) == {}
 
 
-@pytest.mark.parametrize("seed", [1135, 1212, 3137, 3497, 5979, 23959, 71459])
+@pytest.mark.parametrize("seed", [1135, 1212, 3137, 3497, 5979, 23959, 71459, 74151])
 def test_runs_that_the_checkers_once_misjudged_are_accepted(seed: int) -> None:
     """The nodes were right.
 
@@ -104,5 +104,6 @@ def test_runs_that_the_checkers_once_misjudged_are_accepted(seed: int) -> None:
     - 23959: the delay of a job that its creator did not keep began when it was placed; from the file it is known only
       when it was created.
     - 71459: a holder began to leave before the reply, which waited for the disk, and too few nodes remained.
+    - 74151: a job was taken before its acknowledgement arrived, and both had waited for a sync.
     """
     seeds.run(seed)

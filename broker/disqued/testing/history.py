@@ -153,7 +153,7 @@ class History:
         self.log_off_ms: dict[int, int] = {}
         """When members last disabled their append-only files."""
         self.hold_ms = 0
-        """How long a reply may wait for a healthy disk."""
+        """How long an acknowledgement and a reply with its job, one after the other, may wait for healthy disks."""
         self.distance_ms = 0
         """The permanent latency between nodes."""
         self.healed_ms = 0

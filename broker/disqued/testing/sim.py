@@ -117,7 +117,7 @@ class Simulation:
             self._config_text += _LOG_CONFIG.format(policy=self.history.policy)
             self._sync_ms = disks.choice((0, 5, 40))
             self._read_ms = disks.choice((0, 5, 300))
-            self.history.hold_ms = 4 * self._sync_ms  # two syncs, each with its jitter
+            self.history.hold_ms = 6 * self._sync_ms  # three syncs, each with its jitter
         self.cluster = Cluster(0, meet=False, config=self._config, network=network, hooks=hooks)
         self.world = World(self.cluster, self.history, chance)
         self.faults = Faults(self.world, drawn.faults, HARMLESS)

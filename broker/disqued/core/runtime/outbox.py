@@ -76,9 +76,15 @@ def tell_end(state: NodeState, peer: Peer, kind: i64, job_id: bytes, aux: i64 = 
     It leaves when all changes so far are logged: each of them tells the receiver that the job has ended here, and a
     node forgets an acknowledgement when the job has ended at all holders. Nothing depends on when a GOTACK with DROPPED
     arrives, so it waits for other output of the link, at most until the next visit of the cron.
+
+    While the disk cannot be written, a SETACK leaves at once, as one of a node that only has the acknowledgement: no
+    holder delivers the job any more, and the receiver, which asks this node too, does not forget it.
     """
     link = peer.link
     if link is None or link.closed:
+        return
+    if kind == kinds.SETACK and state.write_refusal:
+        state.ready.put(link, state.bus.about_job(kind, job_id))
         return
     if not peer.features & kinds.FEATURE_LISTS:
         _put_when_logged(state, link, state.bus.about_job(kind, job_id, aux))
