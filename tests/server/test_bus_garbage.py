@@ -58,23 +58,24 @@ def garbage(scene: Callable[[Shell, Bus], Awaitable[None]], certificates: Path |
         shell = Shell(loop, Node(config, host, NODE_ID, clock.now_ms()), clock)
         bus = Bus(shell, loop, Certificates(config, host.log) if certificates is not None else None)
         servers = await bus.listen(listener.open_bus_sockets(config), 100)
-        for _ in range(3):
-            await scene(shell, bus)
-        gc.collect()
-        for _ in range(TIMES):
-            await scene(shell, bus)
-        found = gc.collect()
-        for server in servers:
-            server.close()
-        return found
+        try:
+            for _ in range(3):
+                await scene(shell, bus)
+            gc.collect()
+            for _ in range(TIMES):
+                await scene(shell, bus)
+            return gc.collect()
+        finally:
+            for server in servers:
+                server.close()
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(play())
 
 
-async def until(condition: Callable[[], bool]) -> None:
+async def until(condition: Callable[[], bool], turns: int = 2000) -> None:
     """Run the loop until a condition holds."""
-    for _ in range(2000):
+    for _ in range(turns):
         if condition():
             return
         await asyncio.sleep(0.001)
@@ -186,3 +187,19 @@ def test_closed_unknown_connections_leave_no_garbage() -> None:
             await until(lambda: bus.connected == 0)
 
     assert garbage(scene) == 0
+
+
+def test_closed_unknown_connections_are_not_kept_until_the_node_timeout() -> None:
+    async def scene(shell: Shell, bus: Bus) -> None:
+        before = links()
+        with socket.create_connection(("127.0.0.1", own_bus_port(shell))):
+            await until(lambda: bus.connected == 1)
+        await until(lambda: bus.connected == 0)
+        await until(lambda: links() == before, turns=50)
+
+    garbage(scene)
+
+
+def links() -> int:
+    """How many links exist."""
+    return len([found for found in gc.get_objects() if isinstance(found, Link)])

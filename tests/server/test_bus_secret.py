@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
+import socket
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from disqued.testing.processes import ServerProcess
+from disqued.bus import kinds
+from disqued.bus.bigendian import u32
+from disqued.bus.writer import FrameWriter
+from disqued.core.cluster.peer import BUS_PORT_DISTANCE
+from disqued.testing.processes import ServerProcess, form_cluster
 from server.refusing import run_server
 from server.test_bus import on_the_bus, rest
 from support.cluster import RealCluster, RealNode
@@ -82,3 +89,43 @@ def test_readable_file_and_open_bus_port_are_warned_about(tmp_path: Path) -> Non
     with ServerProcess(tmp_path / "b", *everywhere) as server:
         server.wait_until(lambda: "is now ready to accept connections" in server.log.read_text(), "it started")
         assert "the bus port is open on 0.0.0.0, and every program" in server.log.read_text()
+
+
+# --- programs that occupy the port ------------------------------------------------------------------------------------
+
+FEW_DESCRIPTORS = ("setpriv", "--bounding-set", "-sys_resource", "prlimit", "--nofile=60:60")
+FEW_CONNECTIONS = ("--maxclients", "20", "--cluster-node-timeout", "60000", "--cluster-secret-file")
+
+
+@pytest.fixture
+def occupied(tmp_path: Path) -> Iterator[ServerProcess]:
+    """A node with a secret and few connections on its bus port, all of which are held by programs that say nothing."""
+    secret = write(tmp_path / "secret", OLD)
+    (tmp_path / "occupied").mkdir()
+    with (
+        ServerProcess(tmp_path / "occupied", *FEW_CONNECTIONS, str(secret), launcher=FEW_DESCRIPTORS) as server,
+        contextlib.ExitStack() as opened,
+    ):
+        unknown = [opened.enter_context(on_the_bus(server)) for _ in range(50)]
+        assert rest(unknown[0]) == b"", "a new connection takes the place of the oldest"
+        yield server
+
+
+def test_programs_that_hold_all_connections_do_not_keep_a_node_out(tmp_path: Path, occupied: ServerProcess) -> None:
+    (tmp_path / "joining").mkdir()
+    with ServerProcess(tmp_path / "joining", "--cluster-secret-file", str(tmp_path / "secret")) as joining:
+        form_cluster([occupied, joining])
+    log = occupied.log.read_text()
+    assert log.count("Closing connections to the bus port that belong to no node: connection limit of ") == 1
+
+
+def test_one_address_cannot_take_the_place_of_a_node_that_proves_the_secret_slowly(occupied: ServerProcess) -> None:
+    address = ("127.0.0.1", occupied.port + BUS_PORT_DISTANCE)
+    with (
+        socket.create_connection(address, 10, source_address=("127.0.0.2", 0)) as slow,
+        contextlib.ExitStack() as opened,
+    ):
+        flood = [opened.enter_context(on_the_bus(occupied)) for _ in range(100)]
+        assert rest(flood[0]) == b""
+        slow.sendall(FrameWriter(b"bad0" * 10, 7711).other(kinds.CHALLENGE, u32(1) + bytes(32)))
+        assert slow.recv(100).startswith(b"DbuZ")

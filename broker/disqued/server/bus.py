@@ -3,6 +3,9 @@
 Opening a link never blocks the node. Links to nodes that are down are retried ten times a second with the garbage
 collector off, so that path raises no exceptions: they would leave reference cycles.
 
+A connection that another program opens has `cluster-node-timeout` to become that of a node. When there are too many
+connections, those that are not yet give way to new ones, so that programs which prove nothing cannot keep members out.
+
 With `tls-cluster`, a link is connected when its handshake is done and, if this node opened it, the certificate fits the
 peer. The certificates of nodes that connect to this one are compared with what they announce (`membership.certified`).
 """
@@ -14,15 +17,19 @@ import errno
 import os
 import socket
 from collections.abc import Callable, Coroutine, Sequence
+from itertools import islice
 from typing import Any, TypeAlias
 
+from disqued.core.clients.origin import origin_of
 from disqued.core.cluster.peer import Link
+from disqued.core.telemetry.loglimit import LogLimit
 from disqued.membership.certified import fits, why_refused
 from disqued.membership.refusing import log_node
 from disqued.server.certificates import Certificates
 from disqued.server.listener import Accepting, serve
 from disqued.server.network import Network
 from disqued.server.peerlink import PeerLink
+from disqued.server.replacing import COMPARED, oldest_of_busiest
 from disqued.server.shell import Shell
 from disqued.server.tlsport import HANDSHAKE_S, TlsPort, reason
 
@@ -48,7 +55,13 @@ class Bus(Network):
         self._count_failed = count_failed
         self._most_incoming = 0
         self._incoming = 0
-        self._full = False
+        self._log_limit = LogLimit(1)
+        """Bounds the log lines about too many connections."""
+        self._unadmitted: dict[PeerLink, str] = {}
+        """Connections that other programs opened, with their origins, the oldest first. They stay here when they become
+        those of a node, until that is noticed."""
+        self._deadlines: dict[PeerLink, asyncio.TimerHandle] = {}
+        """The timers of these connections."""
         self._links: dict[PeerLink, None] = {}
         """Connected links."""
         self._sources: dict[int, Address] = {}
@@ -93,11 +106,13 @@ class Bus(Network):
         if not self._fits(carrier.link):
             return False
         if carrier.link.peer is None:
-            if self._ending or not self._has_room():
+            origin = origin_of(f"[{carrier.link.remote_ip.decode()}]:0")
+            if self._ending or not self._has_room(origin):
                 return False
             self._incoming += 1
             timeout_s = self._shell.node.state.config.cluster_node_timeout / 1000
-            self._loop.call_later(timeout_s, self._expect_node, carrier)
+            self._unadmitted[carrier] = origin
+            self._deadlines[carrier] = self._loop.call_later(timeout_s, self._expect_node, carrier)
         self._links[carrier] = None
         return True
 
@@ -113,26 +128,59 @@ class Bus(Network):
         log_node(state, "A node", link.remote_ip.decode(), f"is refused: {why_refused(names, peer.host, peer.ip)}")
         return False
 
-    def _has_room(self) -> bool:
-        """Whether one more connection is allowed. Logs the first one that is not."""
+    def _has_room(self, newest: str) -> bool:
+        """Whether one more connection is allowed, if need be in place of one that does not belong to a node."""
         if self._incoming < self._most_incoming:
-            self._full = False
             return True
-        if not self._full:
-            self._full = True
-            self._log("warning", f"Refusing connections to the bus port: connection limit of {self._incoming} reached")
-        return False
+        limit = self._most_incoming
+        victim = self._oldest_unadmitted(newest)
+        if victim is None:
+            self._log_rarely(f"Refusing connections to the bus port: connection limit of {limit} reached")
+            return False
+        self._log_rarely(
+            f"Closing connections to the bus port that belong to no node: connection limit of {limit} reached"
+        )
+        self._close(victim)
+        return True
+
+    def _log_rarely(self, text: str) -> None:
+        if self._log_limit.allows(text, self._shell.clock.now_ms()):
+            self._log("warning", text)
+
+    def _oldest_unadmitted(self, newest: str) -> PeerLink | None:
+        """The connection that gives way to one that comes from `newest`; None if all belong to nodes."""
+        while self._unadmitted:
+            compared = dict(islice(self._unadmitted.items(), COMPARED))
+            for carrier in list(compared):
+                if carrier.link.sender:
+                    del compared[carrier]
+                    self._stop_waiting(carrier)
+            if compared:
+                return oldest_of_busiest(compared, newest)
+        return None
 
     def _expect_node(self, carrier: PeerLink) -> None:
         """Close a connection that does not belong to a node yet."""
-        if not carrier.link.sender and carrier in self._links:
+        self._stop_waiting(carrier)
+        if not carrier.link.sender:
             who = carrier.name()
             self._log("verbose", f"Closing the bus link with {who}: no node was admitted within cluster-node-timeout.")
-            self._shell.node.link_closed(carrier.link, self._shell.clock.now_ms())
-            carrier.close()
+            self._close(carrier)
+
+    def _stop_waiting(self, carrier: PeerLink) -> None:
+        """Cancel the timer of a connection, which would keep it in memory."""
+        if carrier in self._unadmitted:
+            del self._unadmitted[carrier]
+            self._deadlines.pop(carrier).cancel()
+
+    def _close(self, carrier: PeerLink) -> None:
+        self._lost(carrier)
+        self._shell.node.link_closed(carrier.link, self._shell.clock.now_ms())
+        carrier.close()
 
     def _lost(self, carrier: PeerLink) -> None:
         """Remove a link that was lost or never connected."""
+        self._stop_waiting(carrier)
         if carrier in self._links:
             del self._links[carrier]
             self._incoming -= carrier.link.peer is None

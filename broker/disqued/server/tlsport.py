@@ -10,19 +10,17 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections import Counter
 from collections.abc import Callable
 from itertools import islice
 from typing import Final
 
 from disqued.core.clients.origin import origin_of
+from disqued.server.replacing import COMPARED, oldest_of_busiest
 
 HANDSHAKE_S: Final = 10.0
 """The longest time for a handshake. The loop closes the connection after it."""
 PAUSE_S: Final = 1.0
 """How long nothing is accepted when the process has no descriptors left."""
-_COMPARED: Final = 64
-"""How many of the oldest handshakes are compared to end one. A handshake gets among them when older ones ended."""
 
 
 class TlsPort:
@@ -82,9 +80,7 @@ class TlsPort:
 
     def _end_one(self, newest: str) -> None:
         """End the oldest handshake of the origin that has most, including the one that comes from `newest`."""
-        compared = dict(islice(self._handshakes.items(), _COMPARED))
-        counts = Counter([*compared.values(), newest])
-        victim = max(compared, key=lambda task: counts[compared[task]])  # of equals the first: the oldest
+        victim = oldest_of_busiest(dict(islice(self._handshakes.items(), COMPARED)), newest)
         del self._handshakes[victim]
         victim.cancel()
 
