@@ -399,6 +399,21 @@ def test_secret_is_enabled_in_a_running_cluster_without_losing_a_member() -> Non
     assert is_mesh(cluster)
 
 
+def test_node_whose_connection_is_older_than_its_secret_does_not_log_that_it_has_none() -> None:
+    cluster = Cluster(2, config=with_secret(required=False))
+    cluster.until(lambda: is_mesh(cluster))
+    for member in cluster.members:
+        give(member, OLD)
+    for member in cluster.members:
+        assert member.admin.call("CONFIG", "SET", "cluster-secret-required", "yes") == b"OK"
+
+    cluster.run(seconds=5)
+
+    assert is_mesh(cluster)
+    assert any(logged(member, "requires the cluster secret, and the connection is") for member in cluster.members)
+    assert not any(logged(member, "this node has none") for member in cluster.members)
+
+
 def test_requiring_the_secret_closes_connections_without_a_proof() -> None:
     cluster = Cluster(2, config=with_secret(required=False))
     cluster.until(lambda: is_mesh(cluster))

@@ -82,7 +82,7 @@ def handle_response(state: NodeState, link: Link, _sender: Peer | None, frame: F
     proofs_at = 4 + NONCE_BYTES
     count = read_u32(payload, 0) if len(payload) >= proofs_at else MOST + 1
     if count == NEEDED:
-        has = "the connection is opened again" if link.nonces else "this node has none (cluster-secret-file)"
+        has = "the connection is opened again" if state.secrets else "this node has none (cluster-secret-file)"
         refuse(state, link, frame, f"it requires the cluster secret, and {has}")
         return
     if not link.nonces:
