@@ -364,6 +364,24 @@ def test_at_most_once_jobs_are_never_delivered_twice_when_links_break(pair: Clus
     assert set(got) <= set(jobs)
 
 
+def test_at_most_once_job_is_not_sent_on_a_connection_that_has_no_answer_yet(pair: Cluster) -> None:
+    first, second = pair.members
+    worker = waiting(second)
+    pair.run(seconds=1)
+    for one, other in ((first, second), (second, first)):
+        pair.cut(one, other)
+    pair.network.reset(first, second)
+    pair.run(milliseconds=300)
+    assert first.node.state.view.peers[second.id].link is not None
+    job = added(first, "RETRY", 0)
+    pair.run(seconds=1)
+    assert pair.copies(job) == [first]
+
+    pair.heal()
+    pair.run(seconds=5)
+    assert received(worker) == [job]
+
+
 def test_at_most_once_job_is_not_sent_without_a_link(pair: Cluster) -> None:
     first, second = pair.members
     worker = waiting(second)

@@ -24,9 +24,9 @@ MAX_BYTES: Final = 1 << 20
 
 
 def can_be_sent_to(peer: Peer) -> bool:
-    """Whether jobs would arrive; at-most-once jobs on a broken link are lost."""
+    """Whether jobs would arrive; at-most-once jobs on a broken link, or on one that is never established, are lost."""
     link = peer.link
-    if link is None or link.closed or link.refused or link.congested or link.out_bytes > MAX_BYTES:
+    if link is None or link.closed or not link.answered or link.congested or link.out_bytes > MAX_BYTES:
         return False
     return peer.reachable
 
