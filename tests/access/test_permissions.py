@@ -9,6 +9,7 @@ from disqued.client import ResponseError
 from disqued.testing.local import LocalClient
 
 UNKNOWN = "D-0123abcd-gFAZ2WBhIXXmJnyQ0BhCAkj5-05a1"
+JOB_COMMANDS = ["ACKJOB", "FASTACK", "NACK", "WORKING", "DEQUEUE", "ENQUEUE", "DELJOB", "SHOW"]
 
 
 def test_a_producer_adds_jobs_to_its_queues_and_does_nothing_else(admin: LocalClient, log_in: LogIn) -> None:
@@ -43,7 +44,7 @@ def test_getjob_needs_a_pattern_for_each_queue(log_in: LogIn) -> None:
     assert worker.raw("GETJOB", "a") == b"-ERR syntax error\r\n"
 
 
-@pytest.mark.parametrize("command", ["ACKJOB", "FASTACK", "NACK", "WORKING", "DEQUEUE", "ENQUEUE", "DELJOB", "SHOW"])
+@pytest.mark.parametrize("command", JOB_COMMANDS)
 def test_a_command_with_a_job_is_judged_by_the_queue_of_the_job(
     admin: LocalClient, log_in: LogIn, command: str
 ) -> None:
@@ -64,6 +65,14 @@ def test_several_jobs_are_all_refused_when_one_is_not_allowed(admin: LocalClient
 def test_jobs_that_this_node_does_not_know_can_be_acknowledged(log_in: LogIn) -> None:
     user = log_in("user", "~mine +@consumer")
     assert user.call("ACKJOB", UNKNOWN) == 0
+
+
+@pytest.mark.parametrize("command", JOB_COMMANDS)
+@pytest.mark.parametrize("word", ["", "x", "D-", UNKNOWN[:-1], UNKNOWN + "1", "é" * 40])
+def test_a_restricted_user_is_told_that_a_word_is_no_job_id(log_in: LogIn, command: str, word: str) -> None:
+    user = log_in("user", "~mine +@consumer +@queueadmin +@inspect")
+    assert user.raw(command, word) == b"-BADID Invalid Job ID format.\r\n"
+    assert user.raw("PING") == b"+PONG\r\n"
 
 
 def test_a_restricted_user_cannot_name_more_jobs_than_are_looked_up_at_once(log_in: LogIn) -> None:

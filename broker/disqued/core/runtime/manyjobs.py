@@ -43,13 +43,14 @@ def queues_of_jobs(state: NodeState, args: list[bytes]) -> list[bytes]:
     """The queues of the jobs whose IDs follow the name of the command, for users who may not touch all queues.
 
     A job that this node does not know has none: its ID cannot be guessed, and after a node has failed, clients must be
-    able to acknowledge its jobs anywhere. Raises ReplyError for more jobs than can be looked up at once.
+    able to acknowledge its jobs anywhere. Words that are no job IDs are left to the command, which refuses them. Raises
+    ReplyError for more jobs than can be looked up at once.
     """
     if len(args) > MOST_RESTRICTED_JOBS + 1:
         raise ReplyError(
             f"ERR a user who may not access all queues can name at most {MOST_RESTRICTED_JOBS} jobs at once"
         )
-    jobs = [state.lifecycle.table.get(job_id) for job_id in args[1:]]
+    jobs = [state.lifecycle.table.get(job_id) for job_id in args[1:] if is_job_id(job_id)]
     return [job.queue for job in jobs if job is not None and not job.is_dummy]
 
 
