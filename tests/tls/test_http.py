@@ -49,6 +49,15 @@ def test_refused_request_gets_the_reason(site: TlsNode) -> None:
             assert connection.recv(1000).startswith(b"HTTP/1.1 %b " % status)
 
 
+def test_clients_that_close_their_connections_write_nothing_into_the_log(site: TlsNode) -> None:
+    with site.dial(port=site.http) as connection:  # type: ignore[attr-defined]
+        connection.sendall(LIVE)
+        assert connection.recv(1000).startswith(b"HTTP/1.1 200 ")
+        connection.unwrap()
+    assert get(site, LIVE.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
+    assert "eof_received" not in site.output
+
+
 def test_handshakes_and_connections_take_no_descriptors_from_clients(start: Callable[..., TlsNode]) -> None:
     launcher = ("setpriv", "--bounding-set", "-sys_resource", "prlimit", "--nofile=110:110")
     port = free_port()

@@ -136,9 +136,13 @@ class HttpConnection:
         self._want_turn()
 
     def eof_received(self) -> bool:
-        """The client closed its side: a request that was just sent is answered, one that is pending is dropped."""
+        """The client closed its side: a request that was just sent is answered, one that is pending is dropped.
+
+        A transport with TLS has no such half: it closes when this returns, and warns if it should not.
+        """
         self._said_all = True
-        if self._ignores_input or self._exchange is not None:
+        two_halves = self._transport is not None and self._transport.can_write_eof()
+        if self._ignores_input or self._exchange is not None or not two_halves:
             return False
         self._parser.receive_data(b"")
         self._want_turn()
