@@ -157,6 +157,23 @@ def test_users_are_loaded_and_saved() -> None:
     assert again.client().call("ACL", "LIST") == client.call("ACL", "LIST")
 
 
+@pytest.mark.parametrize("pattern", [b"a b", b"a\t+@all", b"a\x0bb", b"a\x0cb", b'"a"', b'"', b"it's", b"a\r", b"a\n"])
+def test_a_pattern_that_a_file_would_not_keep_is_refused(pattern: bytes) -> None:
+    client = with_file("").client()
+    assert b"no blanks or quotes; use ? for them" in client.raw("ACL", "SETUSER", "mail", b"~" + pattern)
+
+
+def test_a_pattern_of_any_other_bytes_is_kept_in_a_file() -> None:
+    local = with_file("")
+    client = local.client()
+    odd = bytes(set(range(256)) - set(b" \t\n\r\v\f\"'"))
+    assert client.raw("ACL", "SETUSER", "mail", b"~" + odd, b"~\xc2\xa0", b"~\x85") == b"+OK\r\n"
+    before = client.call("ACL", "GETUSER", "mail")
+    assert client.raw("ACL", "SAVE") == b"+OK\r\n"
+    assert client.raw("ACL", "LOAD") == b"+OK\r\n"
+    assert client.call("ACL", "GETUSER", "mail") == before
+
+
 def test_a_file_with_a_wrong_line_changes_no_user() -> None:
     local = with_file("user mail on >secret +@all\n")
     client, mail = local.client(), local.client()

@@ -27,6 +27,7 @@ from disqued.config.glob import Glob
 from disqued.config.option import REDACTED
 from disqued.core.access.catalogue import ALL, Catalogue
 from disqued.resp.integers import parse_integer
+from disqued.resp.words import split_words
 
 _EVERY_QUEUE: Final = b"*"
 _HASH_DIGITS: Final = 64
@@ -170,8 +171,8 @@ def _apply(rules: Rules, word: bytes, catalogue: Catalogue) -> str:
     if sign in {b"+", b"-"}:
         return _select(rules, sign, rest.lower(), catalogue)
     if sign == b"~":
-        if len(rest) > 1024 or not rest or b" " in rest or b"\n" in rest or b"\r" in rest:
-            return "a pattern has 1 to 1024 bytes and no blanks; use ? for a blank"
+        if not 0 < len(rest) <= 1024 or split_words(rest) != [rest]:
+            return "a pattern has 1 to 1024 bytes and no blanks or quotes; use ? for them"
         rules.patterns = (*[pattern for pattern in rules.patterns if pattern != rest], rest)
         return ""
     return _apply_password(rules, sign, rest)
