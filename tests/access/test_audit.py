@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from access.conftest import LogIn
+from access.test_secrets import MISTAKES, SECRET
 from disqued.config import Config
 from disqued.core.host import disk
 from disqued.core.runtime.auditlog import GATHERED_BYTES
@@ -43,6 +44,12 @@ def test_the_file_in_use_can_be_set_again(local: LocalNode) -> None:
         assert client.call("CONFIG", "SET", "audit-log-file", FILE) == b"OK"
         assert client.call("CONFIG", "SET", "timeout", 5) == b"OK"
     assert commands(local)[-4:] == [f"CONFIG SET audit-log-file {FILE}", "CONFIG SET timeout 5"] * 2
+
+
+@pytest.mark.parametrize("words", MISTAKES)
+def test_a_password_in_a_mistyped_request_is_not_recorded(local: LocalNode, words: tuple[str, ...]) -> None:
+    local.client().raw(*words)
+    assert SECRET.encode() not in local.host.disk.files[FILE]
 
 
 def test_a_record_says_who_changed_what_and_when(local: LocalNode, log_in: LogIn) -> None:

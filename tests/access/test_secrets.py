@@ -20,9 +20,19 @@ REQUESTS = (
     ("ACL", "DRYRUN", "default", "ACL", "SETUSER", "user", f">{SECRET}"),
     ("config", "set", "RequirePass-Former", SECRET),
 )
+MISTAKES = (
+    ("HELLO", "AUTH", "default", SECRET),
+    ("CONFIG", "SET", "requirepas", SECRET),
+    ("CONFIG", "SET", "requirepass", "two", SECRET),
+    ("CONFIG", "SET", "timeout", "7", "requirepass", SECRET),
+    ("CONFIG", "SETT", "requirepass", SECRET),
+    ("ACL", "SETUSER", f">{SECRET}"),
+    ("ACL", "SETUSR", "user", f">{SECRET}"),
+)
+"""Requests with a password in which a word is mistyped, missing or too much."""
 
 
-@pytest.mark.parametrize("words", REQUESTS)
+@pytest.mark.parametrize("words", [*REQUESTS, *MISTAKES])
 def test_monitor_shows_no_password(client: LocalClient, words: tuple[str, ...]) -> None:
     watching = client.local.client()
     watching.raw("MONITOR")
@@ -31,7 +41,7 @@ def test_monitor_shows_no_password(client: LocalClient, words: tuple[str, ...]) 
     assert b'"(redacted)"\r\n' in watching.received
 
 
-@pytest.mark.parametrize("words", REQUESTS)
+@pytest.mark.parametrize("words", [*REQUESTS, *MISTAKES])
 def test_slowlog_shows_no_password(client: LocalClient, words: tuple[str, ...]) -> None:
     client.raw("CONFIG", "SET", "slowlog-log-slower-than", 0)
     client.raw(*words)

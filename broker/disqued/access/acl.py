@@ -202,11 +202,16 @@ def _dryrun(state: NodeState, session: Session, args: list[bytes]) -> None:
 
 
 def _secret_words(_config: Config, args: list[bytes]) -> list[int]:
-    """The passwords among the rules of ACL SETUSER, and their hashes; everything that ACL DRYRUN tries."""
+    """The passwords among the rules of ACL SETUSER, and their hashes; everything that ACL DRYRUN tries.
+
+    Also those of a request without the name of the user or with a mistyped subcommand.
+    """
     word = args[1].upper() if len(args) > 1 else b""
     if word == b"DRYRUN":
         return list(range(4, len(args)))
-    return [index for index in range(3, len(args)) if word == b"SETUSER" and args[index][:1] in SECRET_SIGNS]
+    if word in _SUBCOMMANDS and word != b"SETUSER":
+        return []
+    return [index for index in range(2, len(args)) if args[index][:1] in SECRET_SIGNS]
 
 
 def _clears_log(args: list[bytes]) -> bool:

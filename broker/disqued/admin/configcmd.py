@@ -80,12 +80,13 @@ def rewrite_config_file(state: NodeState) -> None:
         raise ReplyError("ERR The server is running without a config file")
 
 
-def _secret_words(config: Config, args: list[bytes]) -> tuple[int, ...]:
-    """The value of a secret directive."""
-    if len(args) < 4 or args[1].upper() != b"SET":
-        return ()
-    option = config.option(args[2].decode("utf-8", "surrogateescape").lower())
-    return (3,) if option is not None and option.secret else ()
+def _secret_words(config: Config, args: list[bytes]) -> range:
+    """The value of a secret directive, and all values of a request that is wrong: the directive may be mistyped."""
+    word = args[1].upper() if len(args) > 1 else b""
+    if word in _SUBCOMMANDS and word != b"SET":
+        return range(0)
+    option = config.option(args[2].decode("utf-8", "surrogateescape").lower()) if len(args) == 4 else None
+    return range(3, len(args)) if option is None or option.secret else range(0)
 
 
 _SUBCOMMANDS: Final = {

@@ -103,11 +103,11 @@ class _Handshake:
 
 
 def _secret_words(_config: Config, args: list[bytes]) -> list[int]:
-    """User and password behind AUTH."""
+    """User and password behind AUTH, also if the version before it is missing."""
     return [
         index
         for at, word in enumerate(args)
-        if at > 1 and word.upper() == b"AUTH"
+        if at > 0 and word.upper() == b"AUTH"
         for index in range(at + 1, min(at + 3, len(args)))
     ]
 

@@ -7,7 +7,7 @@ from typing import Final
 from disqued.core.access.accesslog import AccessLog
 from disqued.core.access.catalogue import Catalogue
 from disqued.core.access.failures import LoginFailures
-from disqued.core.access.rules import RuleError, Rules, changed, digest
+from disqued.core.access.rules import SECRET_SIGNS, RuleError, Rules, changed, digest
 from disqued.core.access.user import User
 
 DEFAULT: Final = b"default"
@@ -51,8 +51,11 @@ class Users:
         if user is not None:
             user.follow(rules, self.catalogue)
             return
-        if not 0 < len(name) <= MAX_NAME_BYTES or not _is_word(name):
-            raise RuleError(f"a user name has 1 to {MAX_NAME_BYTES} printable characters and no blanks")
+        if not _can_be_a_name(name):
+            raise RuleError(
+                f"a user name has 1 to {MAX_NAME_BYTES} printable characters and no blanks, and does not begin as the "
+                "rule of a password does"
+            )
         if len(self.by_name) >= MOST_USERS:
             raise RuleError(f"a node has at most {MOST_USERS} users")
         self.by_name[name] = User(name, rules, self.catalogue)
@@ -67,7 +70,7 @@ class Users:
 
     def read(self, words: list[bytes], found: dict[bytes, Rules]) -> None:
         """Add the rules of a user to those that were found: the words behind `user` in a line. Raises RuleError."""
-        if not words or not 0 < len(words[0]) <= MAX_NAME_BYTES or not _is_word(words[0]):
+        if not words or not _can_be_a_name(words[0]):
             raise RuleError("a line about a user is `user`, a name without blanks, and rules")
         if words[0] in found:
             raise RuleError(f"user '{words[0].decode()}' has more than one line")
@@ -90,6 +93,6 @@ class Users:
         return [b"user %b %b" % (name, self.by_name[name].rules.describe()) for name in sorted(self.by_name)]
 
 
-def _is_word(name: bytes) -> bool:
-    """Whether a name can be one word of a line."""
-    return not name.strip(_NAME_CHARACTERS)
+def _can_be_a_name(name: bytes) -> bool:
+    """Whether a user can have this name: one word of a line. A word with a password is shown nowhere, a name is."""
+    return 0 < len(name) <= MAX_NAME_BYTES and not name.strip(_NAME_CHARACTERS) and name[:1] not in SECRET_SIGNS
