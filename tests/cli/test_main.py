@@ -154,6 +154,12 @@ def test_error_about_a_url_does_not_show_its_password(scheme: str, password: str
     assert str(error.value).startswith(f"'{scheme}://(redacted)@host:x' is not a valid URL; use disque://")
 
 
+@pytest.mark.parametrize("url", ["ann:pass@host", "disque:ann:pass@host", "disque:/ann:pass@host", "ann:p@ss@host"])
+def test_error_about_a_url_without_a_scheme_does_not_show_its_password(url: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match=r"^'\(redacted\)@host' is not a valid URL"):
+        parse_url(url)
+
+
 def test_environment_supplies_missing_options() -> None:
     environment = {"DISQUE_HOST": "h", "DISQUE_PORT": "1", "DISQUE_PASSWORD": "p"}
     assert choose_endpoint(argparse.Namespace(), environment) == Endpoint("h", 1, password="p")

@@ -119,6 +119,7 @@ def test_urls_say_how_to_connect() -> None:
     assert parse_nodes(["a:1", "b"]) == Target(("a:1", "b"))
     assert parse_nodes(["disques://u:p@a:1", "disques://u:p@[::1]:2"]) == Target(("a:1", "[::1]:2"), True, "u", "p")
     assert parse_nodes(["disque://a"]) == Target(("a",))
+    assert parse_nodes(["/run/a@b"]) == Target(("/run/a@b",))
 
 
 @pytest.mark.parametrize(
@@ -127,6 +128,8 @@ def test_urls_say_how_to_connect() -> None:
         ["http://a"],
         ["disque://:secret@a:x"],
         ["disque://:secret/x@a"],
+        ["u:secret@a"],
+        ["disque:u:secret@a:1"],
         ["disque://a/b"],
         ["disques://a", "b"],
         ["disque://"],

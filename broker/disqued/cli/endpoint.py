@@ -150,7 +150,8 @@ def parse_url(text: str) -> Endpoint:
 def _invalid(url: str) -> argparse.ArgumentTypeError:
     """Return the error for a URL, without its password."""
     login, at, host = url.rpartition("@")
-    shown = f"{login.partition('://')[0]}://(redacted)@{host}" if at else url
+    scheme, slashes, _ = login.partition("://")
+    shown = f"{scheme + slashes if slashes else ''}(redacted)@{host}" if at else url
     return argparse.ArgumentTypeError(
         f"'{shown}' is not a valid URL; use disque://[[user]:password@]host[:port], disques:// for TLS, or "
         "unix:///path, with %2F for / in a password"

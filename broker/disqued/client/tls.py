@@ -60,7 +60,7 @@ def parse_nodes(nodes: Sequence[str]) -> Target:
     Raises:
         ValueError: a URL is invalid, or the URLs contradict each other.
     """
-    found = [_parse_url(text) if "://" in text else Target((text,)) for text in nodes]
+    found = [_parse_url(text) if _is_url(text) else Target((text,)) for text in nodes]
     said = {(one.tls, one.user, one.password) for one in found}
     if len(said) > 1:
         raise ValueError("the addresses of the nodes must agree about TLS, user and password")
@@ -71,6 +71,11 @@ _INVALID: Final = (
     "invalid URL of a node; use disque://[user:password@]host[:port], or disques:// for TLS, with %2F for / in the "
     "password"
 )
+
+
+def _is_url(text: str) -> bool:
+    """Whether a text is a URL and not an address, of which errors show all. With a login it is one without a scheme."""
+    return "://" in text or ("@" in text and not text.startswith("/"))
 
 
 def _parse_url(text: str) -> Target:
