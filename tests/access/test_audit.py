@@ -46,6 +46,15 @@ def test_the_file_in_use_can_be_set_again(local: LocalNode) -> None:
     assert commands(local)[-4:] == [f"CONFIG SET audit-log-file {FILE}", "CONFIG SET timeout 5"] * 2
 
 
+@pytest.mark.parametrize("name", ["disque.aof", "./disque.aof", "{dir}/disque.aof", "x/../nodes.conf", "/run//users"])
+def test_the_audit_log_is_not_appended_to_another_file_of_the_node(local: LocalNode, name: str) -> None:
+    local.node.state.config.assign("aclfile", "/run/users")
+    name = name.format(dir=local.host.working_directory())
+    reply = local.client().raw("CONFIG", "SET", "audit-log-file", name)
+    assert reply.startswith(b"-ERR audit-log-file '%b' is the name of another file of this node" % name.encode())
+    assert list(local.host.disk.files) == [FILE]
+
+
 @pytest.mark.parametrize("words", MISTAKES)
 def test_a_password_in_a_mistyped_request_is_not_recorded(local: LocalNode, words: tuple[str, ...]) -> None:
     local.client().raw(*words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from typing import Final
 
 from disqued.core.access.rules import RuleError, Rules
@@ -13,6 +14,11 @@ from disqued.resp.words import split_words
 
 NAME: Final = "access"
 _PASSWORDS: Final = ("requirepass", "requirepass_former")
+_OTHER_FILES: Final = (
+    *("appendfilename", "cluster_config_file", "logfile", "aclfile", "requirepass_file", "cluster_secret_file"),
+    *("tls_cert_file", "tls_key_file", "tls_ca_cert_file"),
+)
+"""The directives whose files the audit log must not be appended to."""
 _MAX_PASSWORD_BYTES: Final = 512
 _TWO_SOURCES: Final = "ERR both requirepass and requirepass-file are set: remove one of them"
 
@@ -46,12 +52,20 @@ class AccessRoom(Room):
 
     def _audit_to(self, name: str) -> None:
         """Write the audit log to a file. Raises ReplyError."""
-        config = self.state.config
-        if name in {config.appendfilename, config.cluster_config_file, config.logfile} - {""}:
+        others = [getattr(self.state.config, one) for one in _OTHER_FILES]
+        if name and self._place(name) in [self._place(other) for other in others if other]:
             raise ReplyError(f"ERR audit-log-file '{name}' is the name of another file of this node: use another name")
         error = self.state.audit.switch(name)
         if error:
             raise ReplyError(f"ERR cannot open audit-log-file '{name}': {error}")
+
+    def _place(self, name: str) -> str:
+        """The absolute name of a file, by which names of the same file are equal unless links lead to it."""
+        try:
+            directory = self.state.host.working_directory()
+        except OSError:
+            directory = ""  # it was removed
+        return posixpath.normpath(posixpath.join(directory, name))
 
     def config_changing(self, attribute: str, value: object) -> None:
         """Refuse a password that would have no effect, and a file that cannot be read or written."""
