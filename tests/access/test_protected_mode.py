@@ -55,3 +55,15 @@ def test_protection_ends_with_the_directive(local: LocalNode, client: LocalClien
     assert local.client(b"192.0.2.7:555").raw("PING") == b"+PONG\r\n"
     assert client.raw("CONFIG", "SET", "protected-mode", "yes") == b"+OK\r\n"
     assert local.client(b"192.0.2.7:556").closed
+
+
+@pytest.mark.parametrize(
+    "head", ["POST / HTTP/1.1\r\nContent-Type: text/plain\r\n\r\n", "GET / HTTP/1.1\r\nHost: localhost:7711\r\n\r\n"]
+)
+def test_a_page_in_a_browser_on_its_own_machine_cannot_run_commands(local: LocalNode, head: str) -> None:
+    browser, client = local.client(), local.client()
+    browser.send_bytes(head.encode() + b"ADDJOB mail body 0\r\n")
+    assert browser.received.endswith(b"-ERR this port does not speak HTTP\r\n")
+    assert browser.closed
+    browser.send_bytes(b"ADDJOB mail body 0\r\n")
+    assert client.call("QLEN", "mail") == 0

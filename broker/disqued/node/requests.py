@@ -43,6 +43,9 @@ PARTS_PER_CHECK: Final = 100
 
 TURN_NS: Final = 10_000_000
 """After this time, the further requests that a client has sent wait until other clients had a turn."""
+HTTP_NAMES: Final = (b"post", b"host:")
+"""What only a client of HTTP sends. A page can make a browser post lines to any port, and the lines of the body would
+run as commands if the connection stayed open."""
 RECENT_NAMES: Final = 64
 """How many names of commands are found without a hash of their bytes."""
 
@@ -301,11 +304,15 @@ class Requests:
             del session.out[kept:]
 
     def _unknown(self, session: Session, name: bytes) -> None:
-        """Handle a name that is not in the table: QUIT, or an error."""
-        if name.lower() == b"quit":
+        """Handle a name that is not in the table: QUIT, or an error, after which a browser is disconnected."""
+        lower = name.lower()
+        if lower == b"quit":
             session.reply_ok()
             session.closing = True
             return
+        if lower in HTTP_NAMES:
+            session.closing = True
+            raise ReplyError("ERR this port does not speak HTTP")
         raise ReplyError(f"ERR unknown command '{shown(name)}'")
 
     def continue_interrupted(self) -> None:
