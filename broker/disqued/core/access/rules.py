@@ -32,7 +32,9 @@ from disqued.resp.words import split_words
 _EVERY_QUEUE: Final = b"*"
 _HASH_DIGITS: Final = 64
 _KEPT_NAMES: Final = 1000
-"""For how many names of queues the answer is kept."""
+"""For how many names of queues the answer is kept,"""
+_KEPT_BYTES: Final = 256
+"""and the longest of them: a client chooses the names that it sends, and no limit of the memory counts those kept."""
 _MOST: Final = 1_000_000_000
 MOST_RULES: Final = 2000
 """How many rules can be set at once; each is compared with the ones before."""
@@ -86,6 +88,8 @@ class Rules:
         known = self._known.get(name)
         if known is None:
             known = self._matches(name)
+            if len(name) > _KEPT_BYTES:
+                return known
             if len(self._known) >= _KEPT_NAMES:
                 self._known.clear()
             self._known[name] = known
