@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -76,3 +77,23 @@ def test_many_stars_take_no_exponential_time() -> None:
     started_s = time.monotonic()
     assert not glob_match(b"*a" * 50 + b"b", b"a" * 500)
     assert time.monotonic() - started_s < 5
+
+
+class Watched(bytes):
+    """A name that knows how many of its bytes were looked at."""
+
+    looks = 0
+
+    def __getitem__(self, index: Any) -> Any:
+        self.looks += 1
+        return super().__getitem__(index)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matches"),
+    [(b"mail:*", True), (b"*:eu", True), (b"*:us", False), (b"mail:*:e?", True), (b"web:*", False)],
+)
+def test_what_the_last_star_matches_is_not_looked_at(pattern: bytes, matches: bool) -> None:
+    name = Watched(b"mail:" + b"x" * 1000 + b":eu")
+    assert glob_match(pattern, name) == matches
+    assert name.looks <= len(pattern)

@@ -1,7 +1,8 @@
 r"""Glob patterns of Redis: `*`, `?`, `[abc]`, `[a-z]`, `[^a]` and `\` to escape a character.
 
-Matching backtracks to the last `*` only, so the cost is at most the product of the two lengths. The standard library's
-`fnmatch` is not used because it writes negation as `!` and has no escapes.
+Matching backtracks to the last `*` only, so the cost is at most the product of the two lengths. What the last `*`
+matches is not looked at: names that clients send can have megabytes. The standard library's `fnmatch` is not
+used because it writes negation as `!` and has no escapes.
 """
 
 from __future__ import annotations
@@ -37,8 +38,14 @@ def _match(tokens: list[_Token], name: bytes) -> bool:
     while position < len(name):
         token = tokens[at] if at < len(tokens) else frozenset[int]()
         if token is _STAR:
-            star, star_position = at, position
             at += 1
+            if _STAR in tokens[at:]:
+                star, star_position = at - 1, position
+                continue
+            rest = len(tokens) - at
+            if rest > len(name) - position:
+                return False
+            star, position = -1, len(name) - rest
         elif name[position] in token:
             at += 1
             position += 1
