@@ -32,9 +32,10 @@ from disqued.resp.words import split_words
 _EVERY_QUEUE: Final = b"*"
 _HASH_DIGITS: Final = 64
 _KEPT_NAMES: Final = 1000
-"""For how many names of queues the answer is kept,"""
-_KEPT_BYTES: Final = 256
-"""and the longest of them: a client chooses the names that it sends, and no limit of the memory counts those kept."""
+"""For how many names of queues the answer is kept."""
+MOST_NAME_BYTES: Final = 1024
+"""The longest name of a queue that a pattern matches. A client chooses the names that it sends, and no other limit
+bounds the time to match them or the memory of those that are kept."""
 _MOST: Final = 1_000_000_000
 MOST_RULES: Final = 2000
 """How many rules can be set at once; each is compared with the ones before."""
@@ -85,11 +86,11 @@ class Rules:
         """Whether a pattern matches the name of a queue."""
         if self.every_queue:
             return True
+        if len(name) > MOST_NAME_BYTES:
+            return False
         known = self._known.get(name)
         if known is None:
             known = self._matches(name)
-            if len(name) > _KEPT_BYTES:
-                return known
             if len(self._known) >= _KEPT_NAMES:
                 self._known.clear()
             self._known[name] = known
@@ -175,7 +176,7 @@ def _apply(rules: Rules, word: bytes, catalogue: Catalogue) -> str:
     if sign in {b"+", b"-"}:
         return _select(rules, sign, rest.lower(), catalogue)
     if sign == b"~":
-        if not 0 < len(rest) <= 1024 or split_words(rest) != [rest]:
+        if not 0 < len(rest) <= MOST_NAME_BYTES or split_words(rest) != [rest]:
             return "a pattern has 1 to 1024 bytes and no blanks or quotes; use ? for them"
         rules.patterns = (*[pattern for pattern in rules.patterns if pattern != rest], rest)
         return ""
