@@ -24,6 +24,8 @@ _MAX_STEPS: Final = 20_000
 """More steps of virtual time than the longest sliced command needs."""
 _STEP_MS: Final = 5
 _SHOWN_BYTES: Final = 300
+_RESTRICTED: Final = ("restricted", "on", "nopass", "~q0", "~*1", "+@all")
+"""A user whose commands are judged by their queues, and its rules."""
 
 
 def run(requests: int, seed: int) -> str:
@@ -63,7 +65,8 @@ class _Story:
         keeper = self.victim.client()
         jobs = [keeper.add(f"q{n % 3}", "body", *(("RETRY", 0) if n % 5 == 0 else ())) for n in range(_JOBS)]
         self._grammar = Grammar(ROOMS.commands, chance, jobs)
-        self._clients = [self.victim.collector() for _ in range(_CONNECTIONS)]
+        keeper.call("ACL", "SETUSER", *_RESTRICTED)
+        self._clients = [self._connect() for _ in range(_CONNECTIONS)]
 
     def play(self, requests: int) -> int:
         """Send so many requests, fewer if one ends the node or takes rights away. Returns the number."""
@@ -84,7 +87,15 @@ class _Story:
         client = self._clients[at]
         if client.closed or client.session.blocked is not None or self._chance.random() < 0.02:
             self.victim.forget(client)
-            client = self._clients[at] = self.victim.collector()
+            client = self._clients[at] = self._connect()
+        return client
+
+    def _connect(self) -> Collector:
+        """A hostile connection, as a restricted user every other time."""
+        client = self.victim.collector()
+        if self._chance.random() < 0.5:
+            client.send("AUTH", _RESTRICTED[0], "any")
+            client.decode()
         return client
 
     def _attack(self, client: Collector, words: list[bytes]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -58,6 +59,22 @@ def test_a_fault_in_a_command_is_noticed(handler: object, notice: str, monkeypat
 
     monkeypatch.setattr(Victim, "__init__", start_with_fault)
     with pytest.raises(Violation, match=notice):
+        commands.run(400, 1)
+
+
+def test_commands_of_restricted_users_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = Victim.__init__
+
+    def fail(_state: NodeState, _args: list[bytes]) -> list[bytes]:
+        raise ZeroDivisionError
+
+    def start_with_fault(self: Victim, seed: int) -> None:
+        start(self, seed)
+        entry = self.node.state.commands[b"qlen"]
+        entry.command = replace(entry.command, queues=fail)
+
+    monkeypatch.setattr(Victim, "__init__", start_with_fault)
+    with pytest.raises(Violation, match="BUG"):
         commands.run(400, 1)
 
 
