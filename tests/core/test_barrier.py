@@ -453,6 +453,25 @@ def test_an_acknowledgement_reaches_the_other_holders_while_the_disk_cannot_be_w
     assert cluster.copies(job_id) == []
 
 
+def test_acknowledgements_do_not_multiply_while_no_disk_can_be_written(cluster: Cluster) -> None:
+    """Seed 83597: the nodes answered each other's SETACK with SETACKs without an end."""
+    cluster.network.most_events = cluster.network.events + 10_000
+    second = cluster.members[1]
+    second.host.disk.repair()
+    client = second.client()
+    client.send("ADDJOB", "mail", "body", 0, "REPLICATE", 3, "RETRY", 5)
+    cluster.until(lambda: not client.silent)
+    job_id = client.next_reply()
+    assert isinstance(job_id, bytes)
+    for member in cluster.members:
+        member.host.disk.hold(disk.APPEND)
+        member.client().send("PAUSE", "other", "in")
+        cluster.until(lambda: member.node.state.write_refusal != "")  # noqa: B023 - called before the next member
+    second.client().send("ACKJOB", job_id)
+    cluster.run(milliseconds=20)
+    assert len(cluster.sent("SETACK")) == 6, "each of the three asks the two others once"
+
+
 def test_a_node_whose_disk_hangs_is_not_marked_as_failed(cluster: Cluster) -> None:
     hang(cluster.members[1].client())
     cluster.run(seconds=60)

@@ -9,6 +9,7 @@ from datetime import date
 import pytest
 
 from disqued.testing import seeds
+from disqued.testing.sim import Simulation
 
 
 def test_seeds_are_a_number_or_the_first_and_the_last() -> None:
@@ -43,3 +44,11 @@ def test_without_a_seed_it_runs_seeds_of_the_day_and_says_how_to_repeat_them() -
     assert first[0] == "seeds"
     assert first[1].removesuffix(";") in first[-1]
     assert first[-1].startswith("SEED=")
+
+
+def test_a_run_whose_messages_multiply_ends_and_has_failed() -> None:
+    simulation = Simulation(1, seconds=2)
+    simulation.cluster.network.most_events = 100
+    result = simulation.run()
+    assert result.events == 101
+    assert any("messages multiply" in found for found in result.violations)

@@ -36,6 +36,8 @@ def _acknowledge(state: NodeState, peer: Peer, job_id: bytes, may_have: i64) -> 
     """Acknowledge a job. `may_have` is how many holders the sender knows, 0 if it only has the acknowledgement.
 
     A node that knows more holders does not confirm: it runs the garbage collection and asks them, the sender included.
+    It does not ask again for a sender that only has the acknowledgement: nodes that cannot write their disks send so
+    (`tell_end`), and two that answer each other's SETACK with another one would never stop.
     If the two nodes are the only holders, both know now that the job is done. This node then drops it at once, and the
     sender does when it reads so; no DELJOB is needed.
     """
@@ -71,7 +73,7 @@ def _acknowledge(state: NodeState, peer: Peer, job_id: bytes, may_have: i64) -> 
         note_ack_confirmed(state, job, peer)
     if may_have == 0 or known <= may_have:
         tell_end(state, peer, kinds.GOTACK, job_id, kinds.KNOWN)
-    if known > may_have:
+    if known > may_have and (may_have > 0 or job.gc_retry == 0):
         collect(state, job)
     elif job.gc_retry > 0 and not unconfirmed(state, job):
         finish(state, job)

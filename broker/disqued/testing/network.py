@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 LATENCY_MS: Final = 1
 
 
+class EndlessError(Exception):
+    """More events were processed than there can be: nodes answer each other's messages with new ones."""
+
+
 class Endpoint(Protocol):
     """A node as the network uses it: a `LocalNode`."""
 
@@ -289,6 +293,8 @@ class Network:
         """Open ends, oldest first."""
         self.events = 0
         """How many events were processed."""
+        self.most_events = 0
+        """How many there can be; 0 for any number."""
         self._listening: dict[tuple[bytes, int], Endpoint] = {}
         self._paths: dict[tuple[Endpoint, Endpoint], Path] = {}
         self._plain = Path()
@@ -306,9 +312,15 @@ class Network:
         return self._events[0][0] if self._events else None
 
     def deliver(self) -> None:
-        """Run all actions that are due."""
+        """Run all actions that are due.
+
+        Raises:
+            EndlessError: there were more than `most_events`.
+        """
         while self._events and self._events[0][0] <= self.now_ms:
             self.events += 1
+            if 0 < self.most_events < self.events:
+                raise EndlessError(f"messages multiply: more than {self.most_events} events")
             heappop(self._events)[2]()
 
     def draw(self, most: int) -> int:

@@ -35,7 +35,7 @@ from disqued.testing.history import History
 from disqued.testing.local import no_include
 from disqued.testing.mixes import HARMLESS, MIXES, mix_of
 from disqued.testing.mutations import MUTATIONS, Mutation
-from disqued.testing.network import Network
+from disqued.testing.network import EndlessError, Network
 from disqued.testing.rare import Rarities
 from disqued.testing.transitioncheck import TransitionCheck
 from disqued.testing.workload import QUEUES, Observer, Producer, Worker, World
@@ -49,6 +49,8 @@ DISTANCES_MS: Final = (20, 60, 120)
 LINK_BYTES: Final = 2400
 """Small, so that a narrow link is soon congested and may overflow."""
 NODE_TIMEOUT_MS: Final = 2000
+MOST_EVENTS: Final = 1_000_000
+"""Ten times as many as the longest runs have."""
 COMMAND_NS: Final = 1_000_000
 """Slow, so that the slices of a rewrite are short."""
 LOADED_WITHIN_S: Final = 20
@@ -96,6 +98,7 @@ class Simulation:
         network.capturing = False
         network.limit_bytes = LINK_BYTES
         network.congested_bytes = LINK_BYTES // 4
+        network.most_events = MOST_EVENTS
         self._stops_at_violation = mutation is not None
         self.history = History()
         network.tap = self.history.digest_bytes
@@ -161,6 +164,13 @@ class Simulation:
     def run(self) -> Result:
         """Run all phases and the checks."""
         began_s = time.perf_counter()
+        try:
+            self._run_phases()
+        except EndlessError as error:
+            self.history.violate(self.world.now_ms, str(error))
+        return self._result(time.perf_counter() - began_s)
+
+    def _run_phases(self) -> None:
         cluster = self.cluster
         cluster.meet()
         if self.mix == "far":
@@ -181,7 +191,6 @@ class Simulation:
         checkers.check_end(cluster, self.history)
         if self.history.policy:
             self._check_files()
-        return self._result(time.perf_counter() - began_s)
 
     def _move_apart(self) -> None:
         """Set a high latency between all nodes, the same in both directions."""
