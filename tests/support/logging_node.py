@@ -30,6 +30,12 @@ def logging_node(policy: str = "everysec", **options: object) -> LocalNode:
     return local
 
 
+def hang(client: LocalClient) -> None:
+    """Add a job whose record is not written, on a node whose disk hangs on writes."""
+    client.send("ADDJOB", "mail", "body", 0)
+    assert client.silent
+
+
 def info(client: LocalClient) -> dict[str, str]:
     """The fields of INFO persistence."""
     reply = client.call("INFO", "persistence")
