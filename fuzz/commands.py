@@ -69,7 +69,10 @@ class _Story:
         self._clients = [self._connect() for _ in range(_CONNECTIONS)]
 
     def play(self, requests: int) -> int:
-        """Send so many requests, fewer if one ends the node or takes rights away. Returns the number."""
+        """Send so many requests, fewer if one ends the node or takes the rights of the other client away.
+
+        Returns the number.
+        """
         for number in range(requests):
             words = self._grammar.request()
             at = self._chance.randrange(_CONNECTIONS)
@@ -78,7 +81,7 @@ class _Story:
                 self._serve_bystander()
             except Violation as violation:
                 raise Violation(f"{_shown(words)}: {violation}") from violation
-            if self.victim.host.ended is not None or not self.victim.node.state.users.default.unrestricted:
+            if self.victim.host.ended is not None or not self._bystander.session.unrestricted:
                 return number + 1
         return requests
 
