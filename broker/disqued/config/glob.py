@@ -26,26 +26,28 @@ class Glob:
 
     def __init__(self, pattern: bytes) -> None:
         self._tokens = _tokens(pattern)
+        stars = [at for at, token in enumerate(self._tokens) if token is _STAR]
+        self._last_star = stars[-1] if stars else -1
 
     def matches(self, name: bytes) -> bool:
         """Whether the pattern matches the whole name."""
-        return _match(self._tokens, name)
+        return _match(self._tokens, self._last_star, name)
 
 
-def _match(tokens: list[_Token], name: bytes) -> bool:
+def _match(tokens: list[_Token], last_star: int, name: bytes) -> bool:
     at = position = 0
     star, star_position = -1, 0
     while position < len(name):
         token = tokens[at] if at < len(tokens) else frozenset[int]()
-        if token is _STAR:
+        if at == last_star:
             at += 1
-            if _STAR in tokens[at:]:
-                star, star_position = at - 1, position
-                continue
             rest = len(tokens) - at
             if rest > len(name) - position:
                 return False
             star, position = -1, len(name) - rest
+        elif token is _STAR:
+            star, star_position = at, position
+            at += 1
         elif name[position] in token:
             at += 1
             position += 1
