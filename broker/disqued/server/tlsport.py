@@ -14,7 +14,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Final
 
-from disqued.core.clients.origin import origin_of
+from disqued.core.clients.origin import origin_of_ip
 from disqued.server.replacing import COMPARED, oldest_of_busiest
 
 HANDSHAKE_S: Final = 10.0
@@ -71,7 +71,7 @@ class TlsPort:
         connection.setblocking(False)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         host = str(address[0])
-        origin = origin_of(f"[{host}]:0" if ":" in host else f"{host}:0")
+        origin = origin_of_ip(host)
         while len(self._handshakes) >= max(self._most(), 1):
             self._end_one(origin)
         task = self._loop.create_task(self._shake_hands(connection, host))

@@ -23,8 +23,12 @@ def origin_of(address: str) -> str:
     host = address.rpartition(":")[0]
     if host.startswith("/"):
         return host
-    if host.startswith("["):
-        host = host[1:-1].partition("%")[0]
+    return origin_of_ip(host.removeprefix("[").removesuffix("]"))
+
+
+def origin_of_ip(ip: str) -> str:
+    """The origin of a client with an IP address: the IPv4 address, or the /64 of an IPv6 address."""
+    host = ip.partition("%")[0]
     if host.lower().startswith(_MAPPED) and "." in host:
         host = host[len(_MAPPED) :]
     if ":" not in host or host == "::1":
