@@ -18,9 +18,9 @@ import os
 import socket
 from collections.abc import Callable, Coroutine, Sequence
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from disqued.core.clients.origin import origin_of
+from disqued.core.clients.origin import origin_of_ip
 from disqued.core.cluster.peer import Link
 from disqued.core.telemetry.loglimit import LogLimit
 from disqued.membership.certified import fits, why_refused
@@ -35,6 +35,13 @@ from disqued.server.tlsport import HANDSHAKE_S, TlsPort, reason
 
 Address: TypeAlias = tuple[Any, ...]
 """An address of the socket module: host and port, and for IPv6 also flow and scope."""
+
+
+class _Unadmitted(NamedTuple):
+    """A connection that does not belong to a node yet."""
+
+    origin: str
+    deadline: asyncio.TimerHandle
 
 
 class Bus(Network):
@@ -57,11 +64,9 @@ class Bus(Network):
         self._incoming = 0
         self._log_limit = LogLimit(1)
         """Bounds the log lines about too many connections."""
-        self._unadmitted: dict[PeerLink, str] = {}
-        """Connections that other programs opened, with their origins, the oldest first. They stay here when they become
-        those of a node, until that is noticed."""
-        self._deadlines: dict[PeerLink, asyncio.TimerHandle] = {}
-        """The timers of these connections."""
+        self._unadmitted: dict[PeerLink, _Unadmitted] = {}
+        """Connections that other programs opened, the oldest first. They stay here when they become those of a node,
+        until that is noticed."""
         self._links: dict[PeerLink, None] = {}
         """Connected links."""
         self._sources: dict[int, Address] = {}
@@ -106,13 +111,14 @@ class Bus(Network):
         if not self._fits(carrier.link):
             return False
         if carrier.link.peer is None:
-            origin = origin_of(f"[{carrier.link.remote_ip.decode()}]:0")
+            origin = origin_of_ip(carrier.link.remote_ip.decode())
             if self._ending or not self._has_room(origin):
                 return False
             self._incoming += 1
             timeout_s = self._shell.node.state.config.cluster_node_timeout / 1000
-            self._unadmitted[carrier] = origin
-            self._deadlines[carrier] = self._loop.call_later(timeout_s, self._expect_node, carrier)
+            self._unadmitted[carrier] = _Unadmitted(
+                origin, self._loop.call_later(timeout_s, self._expect_node, carrier)
+            )
         self._links[carrier] = None
         return True
 
@@ -150,13 +156,12 @@ class Bus(Network):
     def _oldest_unadmitted(self, newest: str) -> PeerLink | None:
         """The connection that gives way to one that comes from `newest`; None if all belong to nodes."""
         while self._unadmitted:
-            compared = dict(islice(self._unadmitted.items(), COMPARED))
-            for carrier in list(compared):
-                if carrier.link.sender:
-                    del compared[carrier]
-                    self._stop_waiting(carrier)
+            oldest = list(islice(self._unadmitted.items(), COMPARED))
+            compared = {carrier: waiting.origin for carrier, waiting in oldest if not carrier.link.sender}
             if compared:
                 return oldest_of_busiest(compared, newest)
+            for carrier, _ in oldest:
+                self._stop_waiting(carrier)
         return None
 
     def _expect_node(self, carrier: PeerLink) -> None:
@@ -169,9 +174,9 @@ class Bus(Network):
 
     def _stop_waiting(self, carrier: PeerLink) -> None:
         """Cancel the timer of a connection, which would keep it in memory."""
-        if carrier in self._unadmitted:
-            del self._unadmitted[carrier]
-            self._deadlines.pop(carrier).cancel()
+        waiting = self._unadmitted.pop(carrier, None)
+        if waiting is not None:
+            waiting.deadline.cancel()
 
     def _close(self, carrier: PeerLink) -> None:
         self._lost(carrier)
