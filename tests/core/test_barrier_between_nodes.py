@@ -25,6 +25,23 @@ def confirmed(cluster: Cluster, kind: Literal["GOTJOB", "GOTACK"]) -> list[Membe
     return [member for member in cluster.members if cluster.sent(kind, by=member)]
 
 
+def placed(cluster: Cluster, creator: Member, *options: str | int) -> bytes:
+    """Add a job with copies on all three nodes, whose disks work. Returns its ID."""
+    client = creator.client()
+    client.send("ADDJOB", "mail", "body", 0, "REPLICATE", 3, *options)
+    cluster.until(lambda: not client.silent)
+    job_id = client.next_reply()
+    assert isinstance(job_id, bytes)
+    return job_id
+
+
+def refuses_writes(cluster: Cluster, member: Member) -> None:
+    """Let the disk of a node hang until the node refuses changes."""
+    member.host.disk.hold(disk.APPEND)
+    member.client().send("PAUSE", "other", "in")
+    cluster.until(lambda: member.node.state.write_refusal != "")
+
+
 def test_a_replicated_job_is_confirmed_when_it_is_written_here_too(cluster: Cluster) -> None:
     first, second, third = cluster.members
     client = second.client()
@@ -75,13 +92,9 @@ def test_a_copy_that_is_sent_again_is_not_confirmed_before_it_is_written(cluster
 def test_an_acknowledgement_is_confirmed_when_it_is_written(cluster: Cluster) -> None:
     first, second, third = cluster.members
     second.host.disk.repair()
-    client = first.client()
-    client.send("ADDJOB", "mail", "body", 0, "REPLICATE", 3)
-    cluster.until(lambda: not client.silent)
-    job_id = client.next_reply()
-    assert isinstance(job_id, bytes)
+    job_id = placed(cluster, first)
     second.host.disk.hold(disk.APPEND)
-    assert client.call("ACKJOB", job_id) == 1
+    assert first.client().call("ACKJOB", job_id) == 1
     cluster.run(seconds=1)
     assert confirmed(cluster, "GOTACK") == [third]
     second.finish()
@@ -96,11 +109,7 @@ def test_no_holder_forgets_an_acknowledgement_that_another_one_has_not_written(
 ) -> None:
     second = cluster.members[1]
     second.host.disk.repair()
-    client = cluster.members[0].client()
-    client.send("ADDJOB", "mail", "body", 0, "REPLICATE", 3)
-    cluster.until(lambda: not client.silent)
-    job_id = client.next_reply()
-    assert isinstance(job_id, bytes)
+    job_id = placed(cluster, cluster.members[0])
     second.host.disk.hold(disk.APPEND)
     cluster.members[acknowledged_at].client().send("ACKJOB", job_id)
     cluster.run(seconds=60)
@@ -114,14 +123,8 @@ def test_no_holder_forgets_an_acknowledgement_that_another_one_has_not_written(
 def test_an_acknowledgement_reaches_the_other_holders_while_the_disk_cannot_be_written(cluster: Cluster) -> None:
     first, second, third = cluster.members
     second.host.disk.repair()
-    client = first.client()
-    client.send("ADDJOB", "mail", "body", 0, "REPLICATE", 3, "RETRY", 5)
-    cluster.until(lambda: not client.silent)
-    job_id = client.next_reply()
-    assert isinstance(job_id, bytes)
-    second.host.disk.hold(disk.APPEND)
-    second.client().send("PAUSE", "other", "in")
-    cluster.until(lambda: second.node.state.write_refusal != "")
+    job_id = placed(cluster, first, "RETRY", 5)
+    refuses_writes(cluster, second)
     second.client().send("ACKJOB", job_id)
     cluster.run(seconds=60)
     assert cluster.copies(job_id, "acked") == [first, third], "the second one answers when its disk works"
@@ -137,15 +140,9 @@ def test_acknowledgements_do_not_multiply_while_no_disk_can_be_written(cluster: 
     cluster.network.most_events = cluster.network.events + 10_000
     second = cluster.members[1]
     second.host.disk.repair()
-    client = second.client()
-    client.send("ADDJOB", "mail", "body", 0, "REPLICATE", 3, "RETRY", 5)
-    cluster.until(lambda: not client.silent)
-    job_id = client.next_reply()
-    assert isinstance(job_id, bytes)
+    job_id = placed(cluster, second, "RETRY", 5)
     for member in cluster.members:
-        member.host.disk.hold(disk.APPEND)
-        member.client().send("PAUSE", "other", "in")
-        cluster.until(lambda: member.node.state.write_refusal != "")  # noqa: B023 - called before the next member
+        refuses_writes(cluster, member)
     second.client().send("ACKJOB", job_id)
     cluster.run(milliseconds=20)
     assert len(cluster.sent("SETACK")) == 6, "each of the three asks the two others once"
