@@ -91,7 +91,7 @@ def test_nodes_start_with_zeros_where_a_power_loss_left_no_data() -> None:
     assert node.admin.show(done) == {}
 
 
-@pytest.mark.parametrize("seed", [1135, 1212, 3137, 3497, 5979, 23959, 71459, 74151])
+@pytest.mark.parametrize("seed", [1135, 1212, 3137, 3497, 5979, 23959, 71459, 74151, 105138, 109111, 109638])
 def test_runs_that_the_checkers_once_misjudged_are_accepted(seed: int) -> None:
     """The nodes were right.
 
@@ -105,5 +105,7 @@ def test_runs_that_the_checkers_once_misjudged_are_accepted(seed: int) -> None:
       when it was created.
     - 71459: a holder began to leave before the reply, which waited for the disk, and too few nodes remained.
     - 74151: a job was taken before its acknowledgement arrived, and both had waited for a sync.
+    - 105138, 109638: the reader of the checkers accepted a damaged length at the end of a file, and a damaged PAUSE.
+    - 109111: FASTACK finished a job while a holder was down.
     """
     seeds.run(seed)

@@ -14,9 +14,12 @@ import hiredis
 
 from disqued.core.jobs.codec import CorruptJob, unpack
 from disqued.core.jobs.job import Job
+from disqued.core.queues.queue import PAUSE_NAMES
 
 LOG_NAME: Final = "disque.aof"
 _SUM_MARK: Final = b"CRC#"
+_NEXT: Final = b"\r\n*"
+"""The end of a record and the beginning of the next one. No job of the simulator has these bytes."""
 
 
 class Contents:
@@ -39,6 +42,7 @@ class Contents:
                 self.sound = False
                 return
             if record is None:
+                self.sound = _NEXT not in data[at:]  # a wrong length may lead behind the end
                 return
             self.records += 1
             written = _written(record)
@@ -51,7 +55,7 @@ class Contents:
                 return self._keep(blob)
             case [b"DELJOB", bytes(job_id)]:
                 self.jobs.pop(job_id, None)
-            case [b"PAUSE", bytes(queue), bytes(word)]:
+            case [b"PAUSE", bytes(queue), bytes(word)] if word in PAUSE_NAMES:
                 self.pauses[queue] = word
                 if word == b"none":
                     del self.pauses[queue]

@@ -399,9 +399,7 @@ class Worker:
         elif draw < 0.78:
             self._finish(jobs, "ACKJOB", self._other)
         elif draw < 0.83:
-            # Between distant nodes, a holder may not know the last node that was asked for a copy: FASTACK does not
-            # reach it.
-            self._finish(jobs, "ACKJOB" if world.history.distance_ms > 0 else "FASTACK", self._caller)
+            self._finish(jobs, "FASTACK" if self._fastack_reaches_all() else "ACKJOB", self._caller)
         elif draw < 0.88:
             self._nack(jobs)
         elif draw < 0.93:
@@ -414,6 +412,14 @@ class Worker:
             self._caller.hang_up()
             delay_ms = 500.0
         world.later(delay_ms, self._get)
+
+    def _fastack_reaches_all(self) -> bool:
+        """Whether FASTACK finishes jobs at all their holders, or there are faults, with which they may come back.
+
+        Between distant nodes, a holder may not know the last node that was asked for a copy.
+        """
+        history = self._world.history
+        return history.distance_ms == 0 and (history.faulty or self._world.cluster.is_whole())
 
     def _finish_late(self, jobs: list[tuple[bytes, Attempt | None]]) -> None:
         """Acknowledge jobs after a while, at another node if nodes may have restarted from their files meanwhile."""
