@@ -160,6 +160,8 @@ GOOD: Final[tuple[Json, ...]] = (
     {"podTemplate": {"spec": {"containers": [{"name": "side", "image": "x", "command": ["a"], "ports": []}]}}},
     {"podTemplate": {"spec": {"dnsPolicy": "Default", "terminationGracePeriodSeconds": 600}}},
     {"networkPolicy": {"clients": [{"ipBlock": {"cidr": "10.0.0.0/8", "except": ["10.1.0.0/16"]}}]}},
+    {"networkPolicy": {"monitoring": [{"namespaceSelector": {}}], "egress": {"enabled": True}}},
+    {"networkPolicy": {"egress": {"enabled": True, "rules": [{"ports": [{"port": "https"}, {"port": 443}]}]}}},
 )
 BROKER: Final[Json] = {"name": "broker"}
 BAD: Final[tuple[tuple[Json, str], ...]] = (
@@ -189,6 +191,7 @@ BAD: Final[tuple[tuple[Json, str], ...]] = (
     ({"drain": {"onTimeout": "Drop"}}, 'supported values: "Wait", "Retain", "Force"'),
     ({"drain": {"timeoutSeconds": 0}}, "should be greater than or equal to 1"),
     ({"podDisruptionBudget": {"maxUnavailable": 0}}, "should be greater than or equal to 1"),
+    ({"networkPolicy": {"egress": {"rules": [{}]}}}, "networkPolicy.egress.rules has no effect"),
     ({"image": ""}, "should be at least 1 chars long"),
     ({"config": {"hz": "10", "colour": "red"}}, "colour is not a directive of the broker"),
     (

@@ -13,13 +13,15 @@ from disque_operator.schema.definition import RULES, spec, status
 
 _EMBEDDED: Final = {
     "affinity": "[Affinity]",
-    "clients": "list of [NetworkPolicyPeer]",
+    "networkPolicy.clients": "list of [NetworkPolicyPeer]",
+    "networkPolicy.monitoring": "list of [NetworkPolicyPeer]",
     "podTemplate": "[below](#podtemplate)",
     "resources": "[ResourceRequirements]",
+    "networkPolicy.egress.rules": "list of [NetworkPolicyEgressRule]",
     "tolerations": "list of [Toleration]",
     "topologySpreadConstraints": "list of [TopologySpreadConstraint]",
 }
-"""Fields that are described elsewhere: types of Kubernetes, and the field with its own section."""
+"""Paths of fields that are described elsewhere: types of Kubernetes, and the field with its own section."""
 
 _HEAD: Final = f"""\
 # The resource {names.KIND}
@@ -73,6 +75,7 @@ The operator reports what the API server cannot check in the condition `SpecVali
 """
 _LINKS: Final = """
 [Affinity]: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#affinity-and-anti-affinity
+[NetworkPolicyEgressRule]: https://kubernetes.io/docs/concepts/services-networking/network-policies/
 [NetworkPolicyPeer]: https://kubernetes.io/docs/concepts/services-networking/network-policies/
 [ResourceRequirements]: https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/
 [Toleration]: https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
@@ -97,22 +100,19 @@ def _walk(node: Json, path: str = "") -> Iterator[tuple[str, Json]]:
     for name, below in node.get("properties", {}).items():
         place = f"{path}{name}"
         yield place, below
-        if name not in _EMBEDDED:
+        if place not in _EMBEDDED:
             yield from _walk(below, f"{place}.")
             yield from _walk(below.get("items", {}), f"{place}[].")
 
 
 def _rules(node: Json) -> Iterator[Json]:
-    yield from node.get("x-kubernetes-validations", ())
-    for name, below in node.get("properties", {}).items():
-        if name not in _EMBEDDED:
-            yield from _rules(below)
+    for _, below in (("", node), *_walk(node)):
+        yield from below.get("x-kubernetes-validations", ())
 
 
 def _type(path: str, node: Json) -> str:
-    name = path.rpartition(".")[2]
-    if name in _EMBEDDED:
-        return _EMBEDDED[name]
+    if path in _EMBEDDED:
+        return _EMBEDDED[path]
     if "enum" in node:
         return ", ".join(f"`{word}`" for word in node["enum"])
     if node["type"] == "array":

@@ -34,6 +34,10 @@ NetworkPolicyPeer: TypeAlias = Annotated[
     Json,
     WithJsonSchema({EMBEDDED: "V1NetworkPolicyPeer", "description": "Pods, namespaces or address blocks."}),
 ]
+NetworkPolicyEgressRule: TypeAlias = Annotated[
+    Json,
+    WithJsonSchema({EMBEDDED: "V1NetworkPolicyEgressRule", "description": "Destinations and their ports."}),
+]
 OnTimeout: TypeAlias = Literal["Wait", "Retain", "Force"]
 Retention: TypeAlias = Literal["Retain", "Delete"]
 
@@ -181,13 +185,40 @@ class PodDisruptionBudget(Section):
     )
 
 
+class Egress(Section):
+    """Outgoing connections of the members."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule(
+                "self.enabled || !has(self.rules) || size(self.rules) == 0",
+                "networkPolicy.egress.rules has no effect with networkPolicy.egress.enabled: false: remove one of them",
+            )
+        )
+    )
+
+    enabled: bool = Field(
+        default=False, description="Whether members may connect only to each other, to DNS, and as `rules` allow."
+    )
+    rules: Annotated[tuple[NetworkPolicyEgressRule, ...], Field(max_length=32)] = Field(
+        default=(),
+        description="What else members may connect to, for example members of another cluster that jobs are sent to.",
+    )
+
+
 class NetworkPolicy(Section):
-    """The NetworkPolicy. It controls which peers may connect to port 7711 (clients) and port 9711 (HTTP)."""
+    """The NetworkPolicy. Only members may connect to the bus port, 17711. The operator may connect to the others."""
 
     enabled: bool = Field(default=True, description="Whether there is a policy.")
     clients: Annotated[tuple[NetworkPolicyPeer, ...], Field(max_length=32)] = Field(
-        default=(), description="Peers that may connect. Empty: all."
+        default=(), description="Peers that may connect to the port for clients, 7711. Empty: all."
     )
+    monitoring: Annotated[tuple[NetworkPolicyPeer, ...], Field(max_length=32)] = Field(
+        default=(),
+        description="Peers that may connect to the HTTP port, 9711: Prometheus, and users of the console. Empty: those "
+        "in `clients`.",
+    )
+    egress: Egress = Egress()
 
 
 class Drain(Section):

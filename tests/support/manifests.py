@@ -74,7 +74,15 @@ EVERYTHING: Final[Json] = {
         },
     },
     "podDisruptionBudget": {"enabled": True, "maxUnavailable": 2},
-    "networkPolicy": {"enabled": True, "clients": [{"podSelector": {"matchLabels": {"team": "shop"}}}]},
+    "networkPolicy": {
+        "enabled": True,
+        "clients": [{"podSelector": {"matchLabels": {"team": "shop"}}}],
+        "monitoring": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
+        "egress": {
+            "enabled": True,
+            "rules": [{"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}], "ports": [{"protocol": "TCP", "port": 17711}]}],
+        },
+    },
     "drain": {"timeoutSeconds": 60, "onTimeout": "Retain"},
     "upgrade": {"soakSeconds": 1, "timeoutSeconds": 60},
     "paused": False,

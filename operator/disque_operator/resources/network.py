@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from disque_operator import names
 from disque_operator.apivalues import Json
 from disque_operator.resources.common import child
 from disque_operator.spec import Spec
+
+_DNS: Final = (53, 5353)
+"""Ports of DNS. Policies see the port of the pod behind the service: 53, and 5353 on OpenShift."""
 
 
 def members_service(spec: Spec) -> Json:
@@ -42,26 +47,41 @@ def _service_port(name: str, number: int, target: str) -> Json:
 def network_policy(spec: Spec, operator_namespace: str) -> Json | None:
     """Return the NetworkPolicy; None if the spec disables it.
 
-    Clients reach the client port and the HTTP port, members also the bus port. The operator is a client.
+    Members reach each other on all ports, clients and monitoring theirs, and the operator those of both.
     """
-    if not spec.network_policy.enabled:
+    network = spec.network_policy
+    if not network.enabled:
         return None
     selector = {"matchLabels": names.selector(spec.name)}
-    served = _ports(names.CLIENT_PORT, names.HTTP_PORT)
-    clients = spec.network_policy.clients
-    ingress: list[Json] = [
-        {"from": [{"podSelector": selector}], "ports": _ports(names.CLIENT_PORT, names.BUS_PORT)},
-        {"from": list(clients), "ports": served} if clients else {"ports": served},
+    members: Json = {"podSelector": selector}
+    clients, monitoring = list(network.clients), list(network.monitoring or network.clients)
+    ingress = [
+        _rule("from", [members], names.CLIENT_PORT, names.BUS_PORT, names.HTTP_PORT),
+        _rule("from", clients, names.CLIENT_PORT),
+        _rule("from", monitoring, names.HTTP_PORT),
     ]
     if operator_namespace:
         operator = {
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": operator_namespace}},
             "podSelector": {"matchLabels": names.OPERATOR_LABELS},
         }
-        ingress.append({"from": [operator], "ports": served})
-    body = {"podSelector": selector, "policyTypes": ["Ingress"], "ingress": ingress}
+        ingress.append(_rule("from", [operator], names.CLIENT_PORT, names.HTTP_PORT))
+    body: Json = {"podSelector": selector, "policyTypes": ["Ingress"], "ingress": ingress}
+    if network.egress.enabled:
+        body["policyTypes"].append("Egress")
+        body["egress"] = [
+            _rule("to", [members], names.CLIENT_PORT, names.BUS_PORT, names.HTTP_PORT),
+            {"ports": _ports(*_DNS, protocol="UDP") + _ports(*_DNS)},
+            *network.egress.rules,
+        ]
     return child(spec, "networking.k8s.io/v1", "NetworkPolicy", names.network_policy(spec.name), {"spec": body})
 
 
-def _ports(*numbers: int) -> list[Json]:
-    return [{"protocol": "TCP", "port": number} for number in numbers]
+def _rule(direction: str, peers: list[Json], *ports: int) -> Json:
+    """Return a rule for these peers; for all if there are none, as an empty list means in Kubernetes."""
+    rule: Json = {"ports": _ports(*ports)}
+    return {direction: peers, **rule} if peers else rule
+
+
+def _ports(*numbers: int, protocol: str = "TCP") -> list[Json]:
+    return [{"protocol": protocol, "port": number} for number in numbers]

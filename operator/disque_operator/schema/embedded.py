@@ -10,6 +10,10 @@ from kubernetes.client import models
 from disque_operator.apivalues import Json
 
 _SIMPLE: Final = {"str": "string", "int": "integer", "bool": "boolean"}
+_NUMBER_OR_TEXT: Final[Json] = {
+    "anyOf": [{"type": "integer"}, {"type": "string"}],
+    "x-kubernetes-int-or-string": True,
+}
 _QUANTITY: Final = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$"
 _QUANTITIES: Final = ("limits", "requests")
 
@@ -38,17 +42,15 @@ def _schema(kind: str, description: str) -> Json:
     by_name = re.fullmatch(r"Dict\[str, (.+)\]", kind)
     if by_name:
         return {**described, "type": "object", "additionalProperties": _schema(by_name[1], "")}
+    if kind == "object":  # a port, by number or by name
+        return {**described, **_NUMBER_OR_TEXT}
     if kind in _SIMPLE:
         return {**described, "type": _SIMPLE[kind]}
     return described | embedded(kind)
 
 
 def _quantities(description: str) -> Json:
-    amount = {
-        "anyOf": [{"type": "integer"}, {"type": "string"}],
-        "pattern": _QUANTITY,
-        "x-kubernetes-int-or-string": True,
-    }
+    amount = {**_NUMBER_OR_TEXT, "pattern": _QUANTITY}
     return {"description": _first_sentence(description), "type": "object", "additionalProperties": amount}
 
 
