@@ -15,7 +15,7 @@ INSTALL := -m pip --disable-pip-version-check --quiet --quiet install
 CFLAGS := -fno-semantic-interposition -fvisibility=hidden
 TOOK = echo "… done in $$(($$(date +%s) - began)) s"
 
-.PHONY: help run build test test-interpreted test-compiled sim fuzz e2e check format bench docs manifests transcripts dashboards charts image lock clean
+.PHONY: help run build test test-interpreted test-compiled sim fuzz e2e check format bench docs manifests transcripts dashboards charts image dist lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -91,6 +91,9 @@ TAG ?= dev
 
 image: ## Build the images disqued, disqued-operator and disqued-spark with Docker, Podman or Buildah (TAG=dev)
 	@image/build $(TAG) $(ARGS)
+
+dist: $(INSTALLED) ## Build the files of a release: package, charts, manifests, checksums
+	$(BIN)/python -m release.dist
 
 RESOLVE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
   --no-annotate --no-header

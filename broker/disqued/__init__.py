@@ -3,7 +3,7 @@
 Rooms and what each may import are described in docs/architecture.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 SPOKEN_VERSION = "1.0-rc1"
 """The version of Disque whose commands this server speaks: what tools and clients compare."""

@@ -1,0 +1,1 @@
+"""Releases: their versions, and what is built for them."""
