@@ -118,6 +118,15 @@ def operator(kube: Kube, settings: Settings) -> Json:
 
 
 @pytest.fixture
+def no_operator(kube: Kube, operator: Json) -> Iterator[None]:
+    """Stops the operator of the other tests, and restores it and the resource definition afterwards."""
+    with operators.stopped(kube, operator):
+        yield
+        for manifest in operators.documents(operators.CRDS):
+            kube.apply(manifest)
+
+
+@pytest.fixture
 def results(request: pytest.FixtureRequest) -> Path:
     return folder_of(request.node)
 

@@ -61,8 +61,9 @@ def main(arguments: list[str]) -> int:
         return _test(arguments, _images(os.environ.get("E2E_BUILD", "")))
     if not shutil.which("kind") or not shutil.which("docker"):
         return _refuse(NO_KUBERNETES)
+    build = f"{sys.executable} {__file__} --into-kind"
     with _kind() as environment:
-        return _test(arguments, {**KIND_HOOKS, **environment, **_images(f"{sys.executable} {__file__} --into-kind")})
+        return _test(arguments, {**KIND_HOOKS, **environment, "E2E_BUILD": build, **_images(build)})
 
 
 def _build_ahead() -> int:

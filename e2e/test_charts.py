@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from e2e.support import operators
 from e2e.support.brokers import poll
 from e2e.support.cluster import SMALL, DisqueCluster
-from e2e.support.helm import CLUSTER, OPERATOR, Release, ToolFailedError, rendered, run
+from e2e.support.helm import CLUSTER, OPERATOR, Release, ToolFailedError, operator_values, rendered, run
 from e2e.support.kube import Json, Kube
 from e2e.support.settings import Settings
 
@@ -44,11 +43,6 @@ def cluster_values(settings: Settings, **values: Any) -> Json:
     return small | image | {"fullnameOverride": "shop"} | values
 
 
-def operator_values(settings: Settings, **values: Any) -> Json:
-    repository, _, tag = settings.operator_image.rpartition(":")
-    return {"image": {"repository": repository, "tag": tag}} | values
-
-
 def definition_fields(kube: Kube) -> Json:
     definition = kube.get("CustomResourceDefinition", DEFINITION)
     schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
@@ -68,15 +62,6 @@ def older_chart(tmp_path: Path) -> Path:
     del definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"][NEW_FIELD]
     path.write_text(yaml.safe_dump(definition))
     return chart
-
-
-@pytest.fixture
-def no_operator(kube: Kube, operator: Json) -> Iterator[None]:
-    """Stops the operator of the other tests, and restores it and the resource definition afterwards."""
-    with operators.stopped(kube, operator):
-        yield
-        for manifest in operators.documents(operators.CRDS):
-            kube.apply(manifest)
 
 
 @pytest.mark.parametrize(("chart", "values"), MODES)
@@ -147,13 +132,13 @@ def test_operator_chart_upgrades_its_resource_definition_and_clusters_survive_it
     system, home = namespaces(), namespaces()
     cluster = DisqueCluster(kube, home, "shop", settings.image)
     with Release(system, "system") as release:
-        release.install(older_chart, operator_values(settings), "--take-ownership", "--wait")
+        release.install(older_chart, operator_values(settings.operator_image), "--take-ownership", "--wait")
         assert NEW_FIELD not in definition_fields(kube)
         cluster.create(replicas=2)
         cluster.wait_running(2)
         uids = [cluster.uid(ordinal) for ordinal in (0, 1)]
 
-        release.install(OPERATOR, operator_values(settings), "--wait")
+        release.install(OPERATOR, operator_values(settings.operator_image), "--wait")
         assert NEW_FIELD in definition_fields(kube)
         poll(partial(has_metrics, system), "the operator's metrics are available through their Service", GONE_S)
         check_user_permissions(kube, home)
@@ -164,7 +149,9 @@ def test_operator_chart_upgrades_its_resource_definition_and_clusters_survive_it
     assert cluster.uid(0) == uids[0], "the cluster keeps running without an operator"
     with Release(system, "other") as release:
         one_namespace: Json = {"watch": {"namespaces": [home]}, "rbac": {"aggregate": False}}
-        release.install(OPERATOR, operator_values(settings, **one_namespace), "--take-ownership", "--wait")
+        release.install(
+            OPERATOR, operator_values(settings.operator_image, **one_namespace), "--take-ownership", "--wait"
+        )
         cluster.patch(replicas=2)
         cluster.wait_running(2)
         assert cluster.uid(0) == uids[0]

@@ -16,10 +16,7 @@ from e2e.support.operators import OperatorProcess
 from e2e.support.settings import Settings
 from e2e.support.times import Times
 
-QUIET_S = 20
-"""An operator that did nothing for this long has finished."""
 IDLE_S = 60
-MAX_OPERATORS = 60
 TAKEOVER_S = 60
 JOBS = {"plain": 5_000, "far": 100, "once": 100}
 WATCHED = (
@@ -50,17 +47,15 @@ def test_scale_in_completes_when_the_operator_crashes_after_every_action(
 ) -> None:
     cluster.create(replicas=3)
     cluster.wait_running(3)
-    require_pod_network(cluster)
     ids = cluster.ids()
     with Backlog(kube, cluster, settings.image, JOBS) as backlog, operators.stopped(kube, operator):
         cluster.patch(replicas=2)
         crashes = operators.crash_repeatedly(
-            cluster.namespace,
-            settings.image,
+            kube,
+            cluster,
             results / "operator.log",
-            kube.kubeconfig,
-            quiet_s=QUIET_S,
-            most=MAX_OPERATORS,
+            image=settings.image,
+            operator_image=settings.operator_image,
         )
         times.note("operator_crashes_during_scale_in", crashes)
         assert crashes >= 3, "LEAVING, the StatefulSet and FORGET are separate actions"
@@ -81,17 +76,15 @@ def test_upgrade_completes_when_the_operator_crashes_after_every_action(
 ) -> None:
     cluster.create(replicas=3)
     cluster.wait_running(3)
-    require_pod_network(cluster)
     ids = cluster.ids()
     with load, operators.stopped(kube, operator):
         cluster.patch(image=settings.next_image)
         crashes = operators.crash_repeatedly(
-            cluster.namespace,
-            settings.image,
+            kube,
+            cluster,
             results / "operator.log",
-            kube.kubeconfig,
-            quiet_s=QUIET_S,
-            most=MAX_OPERATORS,
+            image=settings.image,
+            operator_image=settings.operator_image,
         )
         times.note("operator_crashes_during_upgrade", crashes)
         assert crashes >= 4, "the StatefulSet and three pods are separate actions"
@@ -167,7 +160,7 @@ def wait_holder(kube: Kube, namespace: str, identity: str) -> None:
 def test_idle_operator_writes_nothing(cluster: DisqueCluster, kube: Kube) -> None:
     cluster.create(replicas=3)
     cluster.wait_running(3)
-    time.sleep(QUIET_S)  # the status may still be updated after the last change
+    time.sleep(operators.QUIET_S)  # the status may still be updated after the last change
     before = versions(kube, cluster.namespace)
     time.sleep(IDLE_S)
     assert versions(kube, cluster.namespace) == before

@@ -1,7 +1,7 @@
-"""An operator that kills itself after a number of actions: `python -m e2e.support.crashing_operator ACTIONS [options]`.
+"""An operator that kills itself after a number of actions: `python crashing_operator.py ACTIONS [options]`.
 
 Everything else is the real operator. It dies right after the last action, before the action is recorded, reported or
-logged. With 0 it never dies.
+logged. With 0 it never dies. It needs only the package of the operator, so it runs in a pod (`crash_loop`).
 """
 
 from __future__ import annotations

@@ -21,6 +21,12 @@ OLDEST: Final = "1.29.0"
 """The oldest Kubernetes version that the charts support; the default of `helm template` may be older."""
 
 
+def operator_values(image: str, **values: Any) -> Json:
+    """Return values of the operator's chart with this image."""
+    repository, _, tag = image.rpartition(":")
+    return {"image": {"repository": repository, "tag": tag}} | values
+
+
 class ToolFailedError(Exception):
     """Helm or kubectl failed; the text is its output."""
 

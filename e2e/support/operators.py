@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -15,13 +16,21 @@ from typing import Final
 import yaml
 from kubernetes.client.exceptions import ApiException
 
+from e2e.support import crash_loop, crashing_operator
 from e2e.support.cluster import DisqueCluster, condition
+from e2e.support.crash_loop import MARK
 from e2e.support.kube import CLUSTER_WIDE, Json, Kube
 from e2e.support.settings import ROOT
 
 CRDS: Final = ROOT / "manifests" / "crd"
 PLAIN: Final = ROOT / "manifests" / "operator"
 SELECTOR: Final = "app.kubernetes.io/name=disque-operator"
+CRASH_LOOP: Final = Path(crash_loop.__file__)
+CRASHING_OPERATOR: Final = Path(crashing_operator.__file__)
+QUIET_S: Final = 20
+"""An operator that did nothing for this long has finished."""
+MAX_OPERATORS: Final = 60
+CRASHES_S: Final = 600
 START_S: Final = 90
 END_S: Final = 60
 LEASE_S: Final = 30
@@ -113,21 +122,63 @@ def scale(kube: Kube, deployment: Json, replicas: int) -> None:
     kube.patch("Deployment", name, namespace, {"spec": {"replicas": replicas}})
 
 
-class OperatorProcess:
-    """An operator process on this machine that watches one namespace.
+def crash_repeatedly(
+    kube: Kube, cluster: DisqueCluster, log: Path, *, image: str, operator_image: str, actions: Sequence[int] = (1,)
+) -> int:
+    """Run operators in a pod one after the other, each killing itself after `actions`, until one is idle.
 
-    Processes with the same identity share the Lease. With `dies_after` the process kills itself after this number of
-    actions.
+    Returns the number of operators that killed themselves. The operator of the Deployment must be stopped.
     """
+    home = deployment()["metadata"]["namespace"]
+    name = f"crash-loop-{cluster.namespace}"
+    options = ("--namespaces", cluster.namespace, "--image", image, "--identity", "e2e", "--log-format", "text")
+    task = {"quiet_s": QUIET_S, "most": MAX_OPERATORS, "actions": list(actions), "options": list(options)}
+    scripts = {script.name: script.read_text() for script in (CRASH_LOOP, CRASHING_OPERATOR)}
+    kube.apply(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": home}, "data": scripts}
+    )
+    kube.create(_crash_loop(name, home, operator_image, task))
+    try:
+        kube.wait("Pod", home, _has_ended, "an operator has nothing left to do", within_s=CRASHES_S, name=name)
+        log.write_text(kube.logs(name, home))
+    finally:
+        kube.delete("Pod", name, home, grace_s=0)
+        kube.delete("ConfigMap", name, home)
+    last = log.read_text().splitlines()[-1].partition(" ")[2]
+    assert last.startswith(MARK), f"the operators did not finish:\n{tail(log)}"
+    return int(last.removeprefix(MARK))
 
-    def __init__(
-        self, namespace: str, image: str, log: Path, kubeconfig: str, dies_after: int = 0, identity: str = "e2e"
-    ) -> None:
+
+def _crash_loop(name: str, namespace: str, image: str, task: Json) -> Json:
+    """Return a pod with the rights, labels and restrictions of the operator, which runs `crash_loop`."""
+    template: Json = copy.deepcopy(deployment()["spec"]["template"])
+    [container] = template["spec"]["containers"]
+    for probe in ("livenessProbe", "readinessProbe", "env", "ports"):
+        container.pop(probe, None)
+    container |= {
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["python", f"/e2e/{CRASH_LOOP.name}", json.dumps(task)],
+        "volumeMounts": [{"name": "e2e", "mountPath": "/e2e", "readOnly": True}],
+    }
+    template["spec"] |= {"restartPolicy": "Never", "volumes": [{"name": "e2e", "configMap": {"name": name}}]}
+    metadata = {"name": name, "namespace": namespace, "labels": template["metadata"]["labels"]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+
+
+def _has_ended(pods: list[Json]) -> bool:
+    return any(pod["status"].get("phase") in {"Succeeded", "Failed"} for pod in pods)
+
+
+class OperatorProcess:
+    """An operator process on this machine that watches one namespace. Those with one identity share the Lease."""
+
+    def __init__(self, namespace: str, image: str, log: Path, kubeconfig: str, *, identity: str) -> None:
         self.log = log
         options = ("--namespaces", namespace, "--image", image, "--identity", identity, "--log-format", "text")
         with log.open("ab") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "e2e.support.crashing_operator", str(dies_after), *options],
+                [sys.executable, "-m", "disque_operator.main", *options],
                 cwd=ROOT,
                 env={**os.environ, "KUBECONFIG": kubeconfig},
                 stdin=subprocess.DEVNULL,
@@ -140,35 +191,10 @@ class OperatorProcess:
         """Return whether the process has ended."""
         return self._process.poll() is not None
 
-    def killed_itself(self, within_s: float) -> bool:
-        """Wait for the process to kill itself; False if it still runs after the timeout."""
-        try:
-            return self._process.wait(within_s) == -signal.SIGKILL
-        except subprocess.TimeoutExpired:
-            return False
-
     def kill(self) -> None:
         """Send SIGKILL, if the process still runs."""
         self._process.kill()
         self._process.wait()
-
-
-def crash_repeatedly(
-    namespace: str, image: str, log: Path, kubeconfig: str, *, quiet_s: float, most: int, actions: Sequence[int] = (1,)
-) -> int:
-    """Run operators one after the other, each killing itself after `actions`, until one is idle for `quiet_s`.
-
-    Returns the number of operators that killed themselves. The last one is killed as well.
-    """
-    for number in range(most):
-        operator = OperatorProcess(namespace, image, log, kubeconfig, dies_after=actions[number % len(actions)])
-        try:
-            if not operator.killed_itself(quiet_s):
-                assert not operator.is_dead(), f"the operator exited unexpectedly:\n{tail(log)}"
-                return number
-        finally:
-            operator.kill()
-    raise AssertionError(f"not finished after {most} operators:\n{tail(log)}")
 
 
 def reaches_pods(cluster: DisqueCluster) -> bool:
