@@ -27,6 +27,8 @@ SLOWLY = (
 START_S = 180
 UPGRADE_S = 240
 KNOWN_S = 20
+RETRY_S = 60
+"""How soon jobs in the queues of a killed broker are queued again."""
 
 
 @pytest.fixture
@@ -58,6 +60,8 @@ def test_spark_job_fills_a_queue_while_the_cluster_changes_and_another_drains_it
     assert enqueue.is_running(), "the job must still run, or the test shows nothing"
     cluster.patch(image=settings.next_image)
     cluster.wait(lambda status: status.get("phase") == "Running", "is upgraded", UPGRADE_S)
+    images = {pod["spec"]["containers"][0]["image"] for pod in cluster.pods()}
+    assert images == {settings.next_image}, "Running means that the upgrade is complete"
     assert enqueue.wait_done()["jobs"] == f"{ROWS:,}"
     cluster.wait_running(3)
     times.since("spark_enqueue_while_the_cluster_changes_s", begin_s)
@@ -69,6 +73,40 @@ def test_spark_job_fills_a_queue_while_the_cluster_changes_and_another_drains_it
     assert spark.read("results", "/results/orders", "order") == {"rows": ROWS, "ids": ROWS, "keys": ROWS}
     with cluster.brokers() as brokers:
         poll(lambda: not any(broker.has_work() for broker in brokers), "no job is left on any node", 60)
+
+
+@pytest.mark.alone
+@pytest.mark.timeout(900)
+def test_every_row_arrives_while_brokers_are_killed_one_after_the_other(
+    kube: Kube, cluster: DisqueCluster, spark: Spark
+) -> None:
+    """A killed broker restarts with its file, which is synced before each reply, so no job and no key is lost.
+
+    Its queues are not restored: their jobs are queued again after RETRY, possibly on two nodes.
+    """
+    cluster.create(replicas=3, persistence={"fsync": "always"})
+    cluster.wait_running(3)
+    options = {"--sql": SLOWLY, "--partitions": None, "--retry": f"{RETRY_S}s"}
+    enqueue = spark.submit("enqueue", options)
+    enqueue.wait_running(executors=2)
+    for ordinal in (0, 1, 2):
+        wait_added(cluster)
+        former = cluster.uid(ordinal)
+        kube.delete("Pod", cluster.pod(ordinal), cluster.namespace, grace_s=0)
+        cluster.wait_replaced(ordinal, former)
+        cluster.wait_formed(3)
+    assert enqueue.is_running(), "the job must still run, or the test shows nothing"
+    assert enqueue.wait_done()["jobs"] == f"{ROWS:,}"
+    poll(lambda: queued(cluster) >= ROWS, "all jobs are queued again", 3 * RETRY_S)
+    spark.submit("drain", {"--max-jobs-per-batch": "20000"}).wait_done()
+    read = spark.read("results", "/results/orders", "order")
+    assert read["ids"] == read["keys"] == ROWS, "each row is one job, with one key"
+
+
+def wait_added(cluster: DisqueCluster) -> None:
+    """Wait until more jobs are in the queue than now."""
+    before = queued(cluster)
+    poll(lambda: queued(cluster) > before, "jobs are added", START_S)
 
 
 def queued(cluster: DisqueCluster) -> int:

@@ -35,7 +35,7 @@ class LastRelease:
 
 
 def load() -> LastRelease:
-    """Return the last release, or skip the test if it cannot be had here."""
+    """Return the last release, or skip the test if it is not available here."""
     version, commit = last_release()
     sources = _sources(commit)
     return LastRelease(
