@@ -2,7 +2,7 @@
 
 | condition | is true when |
 |---|---|
-| Ready | every pod is ready, and every member lists exactly the members, all of them connected |
+| Ready | every pod is ready, all members are connected, and no change is in progress that the spec asks for |
 | ClusterFormed | every member lists exactly the members, all of them connected |
 | AllMembersReachable | every expected pod has a broker that answers and has loaded its jobs |
 | Progressing | a change is in progress that will complete without help |
@@ -34,7 +34,7 @@ _QUIET: Final[Mapping[Topic, tuple[str, str]]] = {
 
 def conditions(view: ClusterView, notes: Sequence[Note]) -> list[Json]:
     """Return all conditions except ReconcileSuccess and SpecValid, in a fixed order."""
-    found = [_ready(view), _formed(view), _reachable(view), *(_of_notes(topic, notes) for topic in _QUIET)]
+    found = [_ready(view, notes), _formed(view), _reachable(view), *(_of_notes(topic, notes) for topic in _QUIET)]
     return dated(found, view.observed.status.get("conditions") or (), view.spec.generation, view.now_s)
 
 
@@ -71,7 +71,8 @@ def _of_notes(topic: Topic, notes: Sequence[Note]) -> Json:
     return condition(topic, about[0].holds, about[0].reason, text)
 
 
-def _ready(view: ClusterView) -> Json:
+def _ready(view: ClusterView, notes: Sequence[Note]) -> Json:
+    """Return Ready. While a change is in progress it is false, or scripts that wait for it would continue too early."""
     if view.stateful_set is None or not view.expected:
         return condition("Ready", False, "NoPods", "there are no pods")
     waiting = [member.name for member in view.members if not member.pod.ready]
@@ -79,6 +80,8 @@ def _ready(view: ClusterView) -> Json:
         return condition("Ready", False, "PodsNotReady", _count(view) + (f": {', '.join(waiting)}" if waiting else ""))
     if not view.formed:
         return condition("Ready", False, "NotFormed", "all pods are ready, but they do not form one cluster")
+    if any(note.changes for note in notes):
+        return condition("Ready", False, "ChangePending", "all members are connected, and a change is in progress")
     return condition("Ready", True, "AllMembersConnected", f"all {view.expected} members are ready and connected")
 
 

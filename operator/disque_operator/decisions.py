@@ -24,10 +24,14 @@ Phase = Literal[
     "Upgrading",
     "Growing",
     "Healing",
+    "Applying",
     "Running",
 ]
 PHASES: Final[tuple[Phase, ...]] = get_args(Phase)
 """Phases by priority: the first one of all notes is the phase of the cluster."""
+
+
+_AT_REST: Final[frozenset[Phase]] = frozenset({"Running", "Paused", "Hibernated"})
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,11 @@ class Note:
     phase: Phase
     holds: bool = True
     """Whether the condition is True. A refused drain is reported in `Draining`, which then is False."""
+
+    @property
+    def changes(self) -> bool:
+        """Return whether it reports that members, objects or settings are being changed."""
+        return self.topic in {"Progressing", "Draining"} and self.phase not in _AT_REST
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def decide(view: ClusterView, fresh: str) -> PasswordDecision:
     stored = view.observed.passwords
     commands = tuple(_follow(view, stored)) if stored is not None and stored == wanted else ()
     if commands:
-        notes += (progress("Password", "setting the password on brokers", "Healing"),)
+        notes += (progress("Password", "setting the password on brokers", "Applying"),)
     return PasswordDecision(wanted, Decision(commands, notes))
 
 
@@ -154,7 +154,7 @@ def _off(view: ClusterView) -> PasswordDecision:
     commands = tuple(
         _set(member, broker, "requirepass", "") for member, broker in view.loaded if broker.password_hashes
     )
-    notes = (progress("Password", "removing the password from brokers", "Healing"),) if commands else ()
+    notes = (progress("Password", "removing the password from brokers", "Applying"),) if commands else ()
     return PasswordDecision(stored, Decision(commands, notes))
 
 

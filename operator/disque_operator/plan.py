@@ -26,8 +26,9 @@ from __future__ import annotations
 from typing import Final
 
 from disque_operator import children, claims, drain, heal, names, passwords, rollout, scale, settings
+from disque_operator.actions import Apply, DeleteChild
 from disque_operator.apivalues import Json
-from disque_operator.decisions import IDLE_S, SOON_S, Decision, Note, Plan, joined, problem
+from disque_operator.decisions import IDLE_S, NOTHING, SOON_S, Decision, Note, Plan, joined, problem, progress
 from disque_operator.events import events
 from disque_operator.members import ClusterView
 from disque_operator.observed import Observed
@@ -46,6 +47,7 @@ def plan(spec: Spec, observed: Observed, now_s: float, fresh_password: str) -> P
         return Plan((), observed.status, (), IDLE_S)
     view = ClusterView(spec, observed, now_s)
     decision, entry = _decide(view, fresh_password)
+    decision = joined((decision, _applying(decision)))
     if spec.paused:
         paused = Note("Progressing", "Paused", "reconciliation is paused by spec.paused", "Paused", holds=False)
         decision, entry = Decision(notes=(paused, *_problems(decision))), None
@@ -56,6 +58,24 @@ def plan(spec: Spec, observed: Observed, now_s: float, fresh_password: str) -> P
         events(observed.status, fresh_status),
         _again_s(decision, paused=spec.paused),
     )
+
+
+def _applying(decision: Decision) -> Decision:
+    """Return a note about objects that are written, unless another one reports the change that they are part of.
+
+    Without it, a new spec would look complete in the round that only writes its objects.
+    """
+    written = [action for action in decision.actions if isinstance(action, Apply | DeleteChild)]
+    if not written or any(note.changes for note in decision.notes):
+        return NOTHING
+    objects = ", ".join(_object(action) for action in written)
+    return Decision(notes=(progress("Applying", f"writing {objects}", "Applying"),))
+
+
+def _object(action: Apply | DeleteChild) -> str:
+    if isinstance(action, DeleteChild):
+        return f"{action.kind} {action.name}"
+    return f"{action.manifest['kind']} {action.manifest['metadata']['name']}"
 
 
 def _problems(decision: Decision) -> tuple[Note, ...]:

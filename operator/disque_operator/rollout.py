@@ -84,7 +84,7 @@ def drained_first(view: ClusterView) -> frozenset[str]:
 def decide(view: ClusterView, *, busy: bool) -> Outcome:
     """Decide the next step. `busy`: another concern takes a member out of service."""
     replacements = due(view)
-    notes = tuple(_locked_members(view)) + tuple(_failed(view, replacements))
+    notes = tuple(_locked_members(view)) + tuple(_failed(view, replacements)) + tuple(_unprocessed(view))
     if not replacements:
         return Outcome(Decision(notes=notes))
     broken = next((due for due in replacements if _is_broken(view, due)), None)
@@ -97,6 +97,12 @@ def decide(view: ClusterView, *, busy: bool) -> Outcome:
         "no",
         outcome.entry,
     )
+
+
+def _unprocessed(view: ClusterView) -> Iterator[Note]:
+    """Report that it is not known yet which pods must be replaced."""
+    if view.stateful_set is not None and not view.stateful_set.up_to_date:
+        yield progress("Applying", "waiting until the StatefulSet controller has processed the change", "Applying")
 
 
 def _chosen(replacements: tuple[Replacement, ...]) -> Replacement:

@@ -15,6 +15,7 @@ how far a scale-down is. So the spec may change at any time, and the next round 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from disque_operator import claims, drain, names
@@ -53,7 +54,14 @@ def decide(view: ClusterView) -> Size:
         return _scale_up(view)
     if stateful_set.replicas > spec.replicas:
         return _scale_down(view)
-    return Size(stateful_set.replicas)
+    return Size(stateful_set.replicas, decision=Decision(notes=tuple(_stopping(view))))
+
+
+def _stopping(view: ClusterView) -> Iterator[Note]:
+    """Report pods above the replicas, which the controller removes."""
+    if view.surplus:
+        gone = ", ".join(one.name for one in view.surplus)
+        yield Note("Draining", "PodStopping", f"{gone} is stopping", "Draining")
 
 
 def _found(view: ClusterView) -> int:
@@ -102,9 +110,7 @@ def _scale_down(view: ClusterView) -> Size:
     victim = here - 1
     member = view.by_ordinal.get(victim)
     if view.surplus:
-        gone = ", ".join(one.name for one in view.surplus)
-        note = Note("Draining", "PodStopping", f"{gone} is stopping", "Draining")
-        return Size(here, decision=Decision(notes=(note,), disrupts=True), victim=victim)
+        return Size(here, decision=Decision(notes=tuple(_stopping(view)), disrupts=True), victim=victim)
     if _is_unused(view, victim, member):
         return _lowered(victim, "it never was a member")
     if member is None or member.pod.terminating:

@@ -23,7 +23,7 @@ _HOST_NAME: Final = "cluster-announce-hostname"
 def decide(view: ClusterView) -> Decision:
     """Decide which directives to set."""
     commands = tuple(_differences(view))
-    return Decision(commands, (progress("Settings", "setting directives on brokers", "Healing"),) if commands else ())
+    return Decision(commands, (progress("Settings", "setting directives on brokers", "Applying"),) if commands else ())
 
 
 def _differences(view: ClusterView) -> Iterator[Command]:

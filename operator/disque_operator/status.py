@@ -66,7 +66,7 @@ def _phase(view: ClusterView, leading: Note | None) -> Phase:
     if leading is None:
         return "Running"
     is_new = view.observed.status.get("phase") in {None, "", "Creating"}
-    return "Creating" if is_new and leading.phase in {"Healing", "Growing"} else leading.phase
+    return "Creating" if is_new and leading.phase in {"Healing", "Growing", "Applying"} else leading.phase
 
 
 def _version(view: ClusterView) -> str:

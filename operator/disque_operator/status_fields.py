@@ -92,8 +92,8 @@ class ClusterStatus(_Part):
     )
     phase: str = Field(
         default="",
-        description="Creating, Running, Growing, Draining, Upgrading, Healing, Paused, Hibernating, Hibernated or "
-        "Degraded.",
+        description="Creating, Running, Growing, Draining, Upgrading, Healing, Applying, Paused, Hibernating, "
+        "Hibernated or Degraded.",
     )
     message: str = Field(default="", description="What the operator is waiting for, or what you should do.")
     replicas: int = Field(default=0, description="Number of pods.")

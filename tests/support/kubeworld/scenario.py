@@ -21,6 +21,7 @@ from disque_operator.plan import plan
 from disque_operator.resources import same, settings
 from disque_operator.spec import Auth, Drain, Persistence, Spec, Storage
 from support.kubeworld.objects import ConflictError
+from support.kubeworld.truth import false_claims, not_in_effect
 from support.kubeworld.world import NODES, InvariantError, World
 
 GOOD_IMAGE: Final = "disque:1"
@@ -120,7 +121,7 @@ class Scenario:
     def round(self) -> None:
         """Run a round: observe, plan, execute."""
         world = self.world
-        spec, observed = world.spec, world.observe()
+        spec, observed, missing = world.spec, world.observe(), not_in_effect(world)
         if self.rng.random() < self.rates.stale:
             observed = _frozen(observed)
             for _ in range(self.rng.randint(1, 6)):
@@ -128,6 +129,7 @@ class Scenario:
         self.last = plan(spec, observed, world.now_s, f"password-{self.rng.randrange(10**6)}")
         self._due_s = world.now_s + self.last.again_s
         _check_disruption(observed, self.last, spec)
+        assert not (wrong := false_claims(self.last.status, spec, missing)), f"{wrong}: {self.describe()}"
         for action in self.last.actions:
             if not self._act(action):
                 return
