@@ -51,6 +51,8 @@ class Request:
     method: str = "GET"
     query: str = ""
     """The query string of the URL."""
+    below: str = ""
+    """What follows the path of the route (`Route.below`), still percent-encoded."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Headers by name in lower case; of duplicate headers, the last."""
     body: bytes = b""
@@ -175,20 +177,29 @@ class Route:
     methods: tuple[str, ...] = READS
     max_body_bytes: int = 0
     """Maximum length of the body of a request; 0 if it must not have one."""
+    below: str = ""
+    """What may follow the path, after a slash, such as `NAME`; empty if nothing may."""
     listed: bool = True
     """Whether the reply to an unknown page lists this one."""
 
 
 def at(routes: tuple[Route, ...], path: str) -> Route | None:
     """Return the route of a path."""
-    return next((route for route in routes if route.path == path), None)
+    return next((route for route in routes if route.path == path or is_below(route, path)), None)
+
+
+def is_below(route: Route, path: str) -> bool:
+    """Return whether a path is that of a route with something after it."""
+    return route.below != "" and path.startswith(f"{route.path}/")
 
 
 def find(routes: tuple[Route, ...], method: str, path: str) -> Route | Answer:
     """Return the route of a request, or an error reply."""
     route = at(routes, path)
     if route is None:
-        pages = ", ".join(route.path for route in routes if route.listed)
+        pages = ", ".join(
+            f"{route.path}/{route.below}" if route.below else route.path for route in routes if route.listed
+        )
         return Answer(NOT_FOUND, f"page not found; available pages: {pages}")
     if method in route.methods:
         return route

@@ -28,9 +28,9 @@ def bearer(password: str) -> dict[str, str]:
     return {"authorization": f"Bearer {password}"}
 
 
-def status(local: LocalNode, headers: dict[str, str]) -> int:
+def status(local: LocalNode, headers: dict[str, str], *words: bytes) -> int:
     """The status of an answer without the page."""
-    refused = metrics_refusal(local.node.state, headers, CLIENT)
+    refused = metrics_refusal(local.node.state, headers, CLIENT, *(words or (b"INFO",)))
     return 200 if refused is None else refused.status
 
 
@@ -57,6 +57,17 @@ def test_metrics_need_a_user_who_can_run_info(guarded: LocalNode) -> None:
     assert status(guarded, basic("mail", "secret")) == 403
     assert status(guarded, basic("prometheus", "scrape")) == 200
     assert status(guarded, bearer("top")) == 200
+
+
+def test_metrics_of_a_queue_need_a_user_who_can_run_qstat_on_it(guarded: LocalNode) -> None:
+    client = guarded.client()
+    client.call("AUTH", "top")
+    client.call("ACL", "SETUSER", "scaler", "on", ">count", "~mail:*", "+qstat")
+    scaler = basic("scaler", "count")
+    assert status(guarded, scaler, b"QSTAT", b"mail:welcome") == 200
+    assert status(guarded, scaler, b"QSTAT", b"print") == 403
+    assert status(guarded, scaler) == 403
+    assert status(guarded, {}, b"QSTAT", b"mail:welcome") == 401
 
 
 def test_without_a_password_the_default_user_reads_the_metrics(local: LocalNode, client: LocalClient) -> None:
@@ -103,14 +114,14 @@ class Browser:
 
 def test_the_page_asks_before_it_is_made(guarded: LocalNode) -> None:
     loop = asyncio.new_event_loop()
-    (route,) = metricspage.routes(ServerFigures(lambda: ""))
     found = []
-    for headers in ({}, basic("prometheus", "scrape")):
-        browser = Browser()
-        exchange = Exchange(loop, route, Request(headers=headers, client=CLIENT))
-        exchange.client = browser
-        route.handler(guarded.node, exchange)
-        found.append(browser.answers[0].status)
-        exchange.end()
+    for route in metricspage.routes(ServerFigures(lambda: "")):
+        for headers in ({}, basic("prometheus", "scrape")):
+            browser = Browser()
+            exchange = Exchange(loop, route, Request(headers=headers, client=CLIENT, below="mail"))
+            exchange.client = browser
+            route.handler(guarded.node, exchange)
+            found.append(browser.answers[0].status)
+            exchange.end()
     loop.close()
-    assert found == [401, 200]
+    assert found == [401, 200, 401, 403], "the user may run INFO, and not QSTAT"

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from disqued.config import Config
 from disqued.httproutes import MAX_NAME_BYTES, MAX_PATTERN_BYTES
+from disqued.metrics.exposition import Encoder, page_of_queue
 from disqued.metrics.queues import AT_A_TIME, QueueScan, Selection, label_of, parse
 from disqued.testing.local import LocalNode
-from metrics.pages import OPENMETRICS, parts, scrape
+from metrics.pages import OPENMETRICS, Page, parts, scrape
 
 HOSTILE = [
     b'"} 1\ndisque_jobs{state="queued',
@@ -103,13 +104,45 @@ def test_longest_or_requested_queues_have_series(query: str, names: set[str]) ->
 
 
 @pytest.mark.parametrize(
+    ("query", "shown", "left_out"),
+    [
+        ("name=q0", {"q4": 4, "q3": 3, "q0": 0}, 2),
+        ("name=q4&name=q4", {"q4": 4, "q3": 3}, 3),
+        ("queues=none&name=q1&name=q2", {"q1": 1, "q2": 2}, 3),
+        ("queues=none&name=absent", {"absent": 0}, 5),
+        ("queues=none&name=caf%C3%A9&name=q%2531", {"café": 0, "q%31": 0}, 5),
+    ],
+)
+def test_named_queues_always_have_series(query: str, shown: dict[str, int], left_out: int) -> None:
+    """A scaler needs a number, also for a short queue among a hundred thousand, and for one that was removed."""
+    local = with_queues({b"q%d" % number: number for number in range(5)} | {b"q0": 1}, most=2)
+    local.client().take("q0")
+    page = scrape(local, query)
+    assert page.by("queue", "disque_queue_jobs") == shown
+    assert page.by("queue", "disque_queue_oldest_job_age_seconds").keys() == shown.keys()
+    assert page.value("disque_queues_left_out") == left_out
+    assert page.value("disque_queues") == 5, "a page makes no queues"
+
+
+def test_page_of_a_queue_has_only_its_series() -> None:
+    local = with_queues({b"mail": 3, b"print": 1})
+    page = Page(page_of_queue(local.node, b"mail", Encoder("")).decode())
+    assert page.by("queue", "disque_queue_jobs") == {"mail": 3}
+    assert {name for name in page.names if not name.startswith("disque_queue_")} == set()
+    absent = Page(page_of_queue(local.node, b"absent", Encoder(OPENMETRICS)).decode(), openmetrics=True)
+    assert absent.by("queue", "disque_queue_jobs") == {"absent": 0}
+    assert absent.by("queue", "disque_queue_oldest_job_age_seconds") == {"absent": 0}
+
+
+@pytest.mark.parametrize(
     ("query", "text"),
     [
-        ("queues=many", "invalid value 'many'; use queues=all, queues=none or queues=NUMBER, and queue=PATTERN"),
+        ("queues=many", "invalid value 'many'; use queues=all, queues=none or queues=NUMBER, queue=PATTERN, and"),
         ("queues=-1", "invalid value '-1'"),
         ("queues=99999999999999999999", "invalid value '99999999999999999999'"),
         ("limit=3", "unknown parameter; use queues=all, queues=none or queues=NUMBER"),
         ("queue=" + "*" * (MAX_PATTERN_BYTES + 1), "pattern is longer than 128 bytes"),
+        ("name=" + "x" * (MAX_NAME_BYTES + 1), "name is longer than 256 bytes: such queues have no series"),
         ("queues=" + "9" * 5000, "invalid value '" + "9" * MAX_PATTERN_BYTES + "'"),
     ],
 )

@@ -94,8 +94,23 @@ def test_page_accepts_only_get(node: Scraped) -> None:
     wrong = node.get("/metrics?queues=few")
     assert (wrong.status, wrong.text) == (
         400,
-        "invalid value 'few'; use queues=all, queues=none or queues=NUMBER, and queue=PATTERN\n",
+        "invalid value 'few'; use queues=all, queues=none or queues=NUMBER, queue=PATTERN, and name=NAME\n",
     )
+
+
+def test_page_of_a_queue_is_found_by_the_path(node: Scraped) -> None:
+    node.server.ask("ADDJOB mail/new x 0")
+    page = Page(node.get("/metrics/queues/mail%2Fnew").text)
+    assert page.by("queue", "disque_queue_jobs") == {"mail/new": 1}
+    assert Page(node.get("/metrics/queues/mail/new").text).by("queue", "disque_queue_jobs") == {"mail/new": 1}
+    assert Page(node.get("/metrics/queues/other").text).by("queue", "disque_queue_jobs") == {"other": 0}
+    for path in ("/metrics/queues", "/metrics/queues/"):
+        reply = node.get(path)
+        assert (reply.status, reply.text) == (400, "use /metrics/queues/NAME\n")
+    assert node.get("/metrics/queues/" + "x" * 257).status == 400
+    unknown = node.get("/metrics/other")
+    assert unknown.status == 404
+    assert "/metrics, /metrics/queues/NAME" in unknown.text
 
 
 def test_one_connection_serves_many_requests_which_are_counted(node: Scraped) -> None:

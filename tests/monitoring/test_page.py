@@ -14,7 +14,6 @@ from charts.helm import CLUSTER, OPERATOR
 from dashboards.alerts.files import ROOT, RULES
 from dashboards.all import BOARDS
 from dashboards.model import Board
-from monitoring.queries import declared, names_in
 
 PAGE = ROOT / "docs" / "howto" / "monitoring.md"
 TEXT = PAGE.read_text()
@@ -42,12 +41,6 @@ def test_configuration_for_kubernetes_sets_the_labels_that_alerts_use() -> None:
     targets = {rule["target_label"] for rule in job["relabel_configs"] if "target_label" in rule}
     assert targets == {"job", "namespace", "cluster", "instance"}
     assert job["honor_labels"] is True
-
-
-@pytest.mark.parametrize("query", re.findall(r"```promql\n(.*?)```", TEXT, re.DOTALL))
-def test_series_on_the_page_exist(query: str) -> None:
-    assert names_in(query)
-    assert names_in(query) <= declared().keys()
 
 
 @pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.uid)

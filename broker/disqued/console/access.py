@@ -34,15 +34,19 @@ def wait_answer(state: NodeState, client: str) -> Answer | None:
     return Answer(TOO_MANY_REQUESTS, text, (("Retry-After", str(seconds)),))
 
 
-def metrics_refusal(state: NodeState, headers: Mapping[str, str], client: str) -> Answer | None:
-    """The answer to a client that may not read the metrics, which needs the permission for INFO; None if it may."""
+def metrics_refusal(state: NodeState, headers: Mapping[str, str], client: str, *words: bytes) -> Answer | None:
+    """The answer to a client that may not read metrics; None if it may.
+
+    Metrics need the permission for the command that shows the same (`words`): INFO, or QSTAT for one queue.
+    """
     if not state.config.http_auth:
         return None
     found = _user(state, headers, client)
     if isinstance(found, Answer):
         return found
-    info = next(entry for entry in state.command_entries if entry.command.name == "info")
-    refused = refusal(state, info, found, [b"INFO"])
+    name = words[0].decode().lower()
+    command = next(entry for entry in state.command_entries if entry.command.name == name)
+    refused = refusal(state, command, found, list(words))
     return None if refused is None else Answer(FORBIDDEN, refused.text)
 
 

@@ -91,6 +91,18 @@ def _of_queues(metric: Metric[QueueSeen], scan: QueueScan) -> Iterator[Sample]:
             yield ((label, *values), value)
 
 
+def _queue_parts(node: Node, scan: QueueScan, encoder: Encoder) -> Iterator[bytes]:
+    for metric in node.rooms.queue_metrics:
+        yield from encoder.parts(metric, (QUEUE_LABEL, *metric.labels), _of_queues(metric, scan))
+
+
+def page_of_queue(node: Node, name: bytes, encoder: Encoder) -> bytes:
+    """Generate the page of one queue, with nothing but its series. A queue that does not exist is an empty one."""
+    scan = QueueScan(node.state, Selection(0, names=(name,)))
+    scan.add_named()
+    return b"".join(_queue_parts(node, scan, encoder)) + encoder.end
+
+
 def page(node: Node, figures: ServerFigures, selection: Selection, encoder: Encoder) -> Iterator[bytes]:
     """Generate the page in parts; after each part, which may be empty, other work can run."""
     state = node.state
@@ -104,8 +116,7 @@ def page(node: Node, figures: ServerFigures, selection: Selection, encoder: Enco
         yield from encoder.parts(of_node, of_node.labels, of_node.read(state))
     for of_scan in queues.METRICS:
         yield from encoder.parts(of_scan, of_scan.labels, of_scan.read(scan))
-    for of_queue in node.rooms.queue_metrics:
-        yield from encoder.parts(of_queue, (QUEUE_LABEL, *of_queue.labels), _of_queues(of_queue, scan))
+    yield from _queue_parts(node, scan, encoder)
     for of_server in server.METRICS:
         yield from encoder.parts(of_server, of_server.labels, of_server.read(figures))
     yield encoder.end

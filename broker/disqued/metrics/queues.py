@@ -1,4 +1,4 @@
-"""Selects the queues that have series: the longest ones, or those that the request names. Scans all queues in steps."""
+"""Selects the queues that have series: the longest ones, and those that are asked for. Scans all queues in steps."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from urllib.parse import parse_qsl
 
 from disqued.config.glob import glob_match
 from disqued.config.kinds import BadValueError, Count
+from disqued.core.queues.queue import Queue
 from disqued.core.telemetry.metric import gauge
 from disqued.httproutes import MAX_NAME_BYTES, MAX_PATTERN_BYTES
 
 if TYPE_CHECKING:
-    from disqued.core.queues.queue import Queue
     from disqued.core.runtime.state import NodeState
     from disqued.core.telemetry.metric import Metric
 
 AT_A_TIME: Final = 200
 """Number of queues that are scanned in one step."""
 _NONE: Final = b"none"
-_USAGE: Final = "use queues=all, queues=none or queues=NUMBER, and queue=PATTERN"
+_USAGE: Final = "use queues=all, queues=none or queues=NUMBER, queue=PATTERN, and name=NAME"
+_UNNUMBERED: Final = 0
+"""The number of a queue that is made for a page only."""
 
 
 class Rank(NamedTuple):
@@ -32,21 +34,29 @@ class Rank(NamedTuple):
     minus_number: int
 
 
+TOO_LONG: Final = f"name is longer than {MAX_NAME_BYTES} bytes: such queues have no series"
+
+
 @dataclass(frozen=True)
 class Selection:
-    """The queues that a request selects: at most `most`, matching `pattern`."""
+    """The queues that a request selects: at most `most`, matching `pattern`, and those with `names`."""
 
     most: int
     pattern: bytes | None = None
+    names: tuple[bytes, ...] = ()
+    """Queues that have series however short they are. A queue that does not exist is shown as an empty one."""
 
 
 def parse(query: str, most: int) -> Selection | str:
     """Parse the query string; returns an error text if it is invalid. `most` is the default number of queues."""
     pattern: bytes | None = None
+    names: list[bytes] = []
     for name, value in parse_qsl(query, keep_blank_values=True, encoding="latin-1"):
         word = value.encode("latin-1")
         if name == "queue" and len(word) <= MAX_PATTERN_BYTES:
             pattern = word
+        elif name == "name" and len(word) <= MAX_NAME_BYTES:
+            names.append(word)
         elif name == "queues":
             try:
                 most = 0 if word == _NONE else Count().parse(word)
@@ -54,9 +64,11 @@ def parse(query: str, most: int) -> Selection | str:
                 return f"invalid value {value[:MAX_PATTERN_BYTES]!r}; {_USAGE}"
         elif name == "queue":
             return f"pattern is longer than {MAX_PATTERN_BYTES} bytes"
+        elif name == "name":
+            return TOO_LONG
         else:
             return f"unknown parameter; {_USAGE}"
-    return Selection(most, pattern)
+    return Selection(most, pattern, tuple(dict.fromkeys(names)))
 
 
 class QueueScan:
@@ -67,6 +79,8 @@ class QueueScan:
         self._selection = selection
         self.chosen: list[tuple[Rank, str, Queue]] = []
         """The selected queues with their labels, as a heap: the first one is the first to be replaced."""
+        self._absent = 0
+        """How many of them do not exist."""
         self.oldest_ms = 0
         """Creation time of the oldest queued job; 0 if no job is queued."""
         self.now_ms = 0
@@ -75,7 +89,7 @@ class QueueScan:
     @property
     def left_out(self) -> int:
         """The number of queues without series."""
-        return max(len(self._state.lifecycle.queues) - len(self.chosen), 0)
+        return max(len(self._state.lifecycle.queues) + self._absent - len(self.chosen), 0)
 
     @property
     def oldest_age_s(self) -> float:
@@ -92,7 +106,22 @@ class QueueScan:
             if cursor == 0:
                 break
             cursor, found = queues.scan(cursor, AT_A_TIME)
-        self.now_ms = int(self._state.now_ms)
+        self.add_named()
+
+    def add_named(self) -> None:
+        """Select the queues with the names of the selection, and end the scan."""
+        shown = {label for _, label, _ in self.chosen}
+        queues, now_ms = self._state.lifecycle.queues, int(self._state.now_ms)
+        for name in self._selection.names:
+            label = label_of(name)
+            if label in shown:
+                continue
+            queue = queues.get(name)
+            if queue is None:
+                queue = Queue(name, _UNNUMBERED, now_ms, queues.type_of(name))
+                self._absent += 1
+            self.chosen.append((_rank(queue), label, queue))
+        self.now_ms = now_ms
 
     def _look_at(self, queues: list[Queue]) -> Iterator[None]:
         pattern = self._selection.pattern
@@ -112,11 +141,15 @@ class QueueScan:
     def _choose(self, queue: Queue) -> None:
         """Select a queue if there is room, or if it ranks above a selected one."""
         most = self._selection.most
-        rank = Rank(int(queue.length), int(queue.waiting), -int(queue.number))
+        rank = _rank(queue)
         if len(self.chosen) < most:
             heapq.heappush(self.chosen, (rank, label_of(queue.name), queue))
         elif most > 0 and rank > self.chosen[0][0]:
             heapq.heapreplace(self.chosen, (rank, label_of(queue.name), queue))
+
+
+def _rank(queue: Queue) -> Rank:
+    return Rank(int(queue.length), int(queue.waiting), -int(queue.number))
 
 
 def label_of(name: bytes) -> str:

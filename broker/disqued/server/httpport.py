@@ -245,7 +245,9 @@ class HttpConnection:
         elif self._port.may_begin(route):
             query = asked.target.decode("ascii", "replace").partition("?")[2]
             headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in asked.headers}
-            exchange = Exchange(self._port.loop, route, Request(method, query, headers, body, self._address()))
+            below = _path(asked).removeprefix(route.path).removeprefix("/")
+            request = Request(method, query, below, headers, body, self._address())
+            exchange = Exchange(self._port.loop, route, request)
             exchange.client = self
             self._exchange = exchange
             self._port.began(self, route)

@@ -1,18 +1,21 @@
 """The page `/metrics`: rendered and sent in parts, with clients served in between.
 
 `?queues=all`, `?queues=none` and `?queues=20` set how many of the longest queues have their own series, instead of the
-directive `metrics-queues`; `?queue=mail.*` selects queues by name.
+directive `metrics-queues`; `?queue=mail.*` selects queues by name. `?name=mail` adds the series of a queue that may be
+short, or not exist. `/metrics/queues/mail` has only the series of that queue, for scalers, some of which drop the query
+of a URL.
 """
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote_to_bytes
 
 from disqued.console.access import metrics_refusal
-from disqued.httproutes import BAD_REQUEST, OK, Answer, Exchange, Route
-from disqued.metrics.exposition import Encoder, page
-from disqued.metrics.queues import Selection, parse
+from disqued.httproutes import BAD_REQUEST, MAX_NAME_BYTES, OK, Answer, Exchange, Route
+from disqued.metrics.exposition import Encoder, page, page_of_queue
+from disqued.metrics.queues import TOO_LONG, Selection, parse
 
 if TYPE_CHECKING:
     from disqued.metrics.server import ServerFigures
@@ -29,12 +32,30 @@ UNREAD_S: Final = 0.02
 
 
 def routes(figures: ServerFigures) -> tuple[Route, ...]:
-    """The route of the page."""
-    return (Route("/metrics", partial(_answer, figures), MOST_AT_A_TIME),)
+    """The routes of the pages."""
+    return (
+        Route("/metrics", partial(_answer, figures), MOST_AT_A_TIME),
+        Route("/metrics/queues", _answer_queue, below="NAME"),
+    )
+
+
+def _answer_queue(node: Node, exchange: Exchange) -> None:
+    """Answer with the series of one queue."""
+    name = unquote_to_bytes(exchange.request.below)
+    refused = metrics_refusal(node.state, exchange.request.headers, exchange.request.client, b"QSTAT", name)
+    if refused is not None:
+        exchange.send(refused)
+    elif not name:
+        exchange.answer(BAD_REQUEST, "use /metrics/queues/NAME")
+    elif len(name) > MAX_NAME_BYTES:
+        exchange.answer(BAD_REQUEST, TOO_LONG)
+    else:
+        encoder = Encoder(exchange.request.headers.get("accept", ""))
+        exchange.send(Answer(OK, page_of_queue(node, name, encoder), content_type=encoder.content_type))
 
 
 def _answer(figures: ServerFigures, node: Node, exchange: Exchange) -> None:
-    refused = metrics_refusal(node.state, exchange.request.headers, exchange.request.client)
+    refused = metrics_refusal(node.state, exchange.request.headers, exchange.request.client, b"INFO")
     if refused is not None:
         exchange.send(refused)
         return
