@@ -7,9 +7,10 @@ broker only if it has the observed node ID. Each action needs the Lease, and get
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from disque_operator import brokers
 from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod
@@ -24,6 +25,9 @@ class Permit(Protocol):
     @property
     def remaining_s(self) -> float:
         """Return for how many seconds this process may act."""
+
+
+EXPIRED: Final = "the lease has expired"
 
 
 class LostError(Exception):
@@ -59,6 +63,23 @@ class ExecutorContext:
     """Called with each command to a broker, for the metrics."""
 
 
+@asynccontextmanager
+async def permitted(permit: Permit) -> AsyncIterator[None]:
+    """Limit what happens inside to the time that the Lease has left.
+
+    Raises:
+        LostError: The Lease has expired, before or meanwhile.
+    """
+    left_s = permit.remaining_s
+    if left_s <= 0:
+        raise LostError(EXPIRED)
+    try:
+        async with asyncio.timeout(left_s):
+            yield
+    except TimeoutError:
+        raise LostError(EXPIRED) from None
+
+
 async def execute(actions: Sequence[Action], context: ExecutorContext) -> None:
     """Execute actions in order.
 
@@ -68,14 +89,9 @@ async def execute(actions: Sequence[Action], context: ExecutorContext) -> None:
         FailedError: Anything else.
     """
     for action in actions:
-        left_s = context.permit.remaining_s
-        if left_s <= 0:
-            raise LostError
         try:
-            async with asyncio.timeout(left_s):
+            async with permitted(context.permit):
                 await _execute(action, context)
-        except TimeoutError:
-            raise LostError from None
         except KubeError as error:
             if error.status == CONFLICT or NAMESPACE_TERMINATING in error.causes:
                 raise StaleError(f"{_what(action)}: {error}") from error

@@ -160,17 +160,17 @@ class Kube:
             if error.status != NOT_FOUND:
                 raise
 
-    async def write_status(self, cluster: Json, status: Json) -> None:
-        """Replace the status of a cluster, if the object still has the same UID."""
+    async def write_status(self, cluster: Json, status: Json) -> Json:
+        """Replace the status of a cluster; fails with CONFLICT if the cluster has changed since it was observed."""
         metadata = cluster["metadata"]
-        await self._request(
+        return await self._request(
             "status",
             "PATCH",
             names.KIND,
             _path(names.KIND, metadata["namespace"], metadata["name"]) + "/status",
             {"fieldManager": names.MANAGER},
             [
-                {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]},
+                {"op": "replace", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]},
                 {"op": "add", "path": "/status", "value": status},
             ],
             "application/json-patch+json",

@@ -18,11 +18,12 @@ from typing import Final, TypeAlias
 from disque_operator import logs, names, observe
 from disque_operator.apivalues import Json, condition_of
 from disque_operator.decisions import IDLE_S, SOON_S, Event, Plan
-from disque_operator.executor import ExecutorContext, FailedError, LostError, Permit, StaleError, execute
-from disque_operator.kube import NOT_FOUND, Kube, KubeError
+from disque_operator.executor import ExecutorContext, FailedError, LostError, Permit, StaleError, execute, permitted
+from disque_operator.kube import CONFLICT, NOT_FOUND, Kube, KubeError
 from disque_operator.metrics import Metrics
 from disque_operator.observe import Address, Objects, Observation
 from disque_operator.observed import Observed
+from disque_operator.posting import EventPoster
 from disque_operator.queue import SETTLE_S, Key
 from disque_operator.spec import Spec, parse
 from disque_operator.status_writes import FAILURE, failed, is_worth_writing
@@ -32,8 +33,6 @@ ROUND_S: Final = 90.0
 FRESH_S: Final = 300.0
 """How long objects may be cached if no watch reports a change, in seconds."""
 STALE_LONGEST_S: Final = 10.0
-MESSAGE_LETTERS: Final = 1000
-"""Length limit of event messages; the API server rejects longer ones."""
 PASSWORD_BYTES: Final = 24
 
 _LOG: Final = logging.getLogger(__name__)
@@ -92,7 +91,7 @@ class Reconciler:
         self._metrics = metrics
         self._plan = plan
         self._image = image
-        self._identity = identity
+        self._events = EventPoster(kube, identity=identity, clock=clock, now=now)
         self._operator_namespace = operator_namespace
         self._clock = clock
         self._address = address
@@ -132,6 +131,7 @@ class Reconciler:
         if again_s is None:
             del self._caches[key]
             self._metrics.forget(namespace, name)
+            self._events.forget(key)
         return again_s
 
     async def _round(self, key: Key, cache: _Cache) -> float | None:
@@ -180,7 +180,13 @@ class Reconciler:
         )
         status, events, problem = snapshot.plan.status, list(snapshot.plan.events), None
         try:
-            await execute(snapshot.plan.actions, context)
+            try:
+                await execute(snapshot.plan.actions, context)
+            except FailedError as error:
+                problem = error
+                status = self._failed(status, snapshot.status, error.reason, str(error), snapshot.spec.generation)
+                events += self._failure_event(snapshot.status, error.reason, str(error))
+            await self._publish(snapshot.cluster, snapshot.status, status, events, cache)
         except LostError:
             log.warning("lease lost: round aborted")
             return SOON_S
@@ -188,12 +194,7 @@ class Reconciler:
             log.info("object has changed, observing again: %s", stale)
             cache.stale += 1
             return min(SETTLE_S * 2.0**cache.stale, STALE_LONGEST_S)
-        except FailedError as error:
-            problem = error
-            status = self._failed(status, snapshot.status, error.reason, str(error), snapshot.spec.generation)
-            events += self._failure_event(snapshot.status, error.reason, str(error))
         cache.stale = 0
-        await self._publish(snapshot.cluster, snapshot.status, status, events, cache)
         if problem is not None:
             raise problem
         return snapshot.plan.again_s
@@ -201,27 +202,28 @@ class Reconciler:
     # --- status -------------------------------------------------------------------------------------------------------
 
     async def _publish(self, cluster: Json, old: Json, status: Json, events: list[Event], cache: _Cache) -> None:
-        """Write the status if it differs enough, then post the events: losing an event is better than repeating it."""
-        if self._permit.remaining_s <= 0:
-            return
+        """Write the status if it differs enough, then post the events: losing an event is better than repeating it.
+
+        Raises:
+            LostError: The Lease has expired.
+            StaleError: The cluster has changed since it was observed.
+        """
         metadata = cluster["metadata"]
-        if events or is_worth_writing(old, status, self._clock() - cache.written_s):
-            try:
-                await self._kube.write_status(cluster, status)
-            except KubeError as error:
-                if error.status != NOT_FOUND:
-                    raise
-                return  # it was deleted in the meantime
-            cache.written_s = self._clock()
-            cache.changed = True
-        paused = bool((cluster.get("spec") or {}).get("paused"))
-        self._metrics.cluster(metadata["namespace"], metadata["name"], status, paused=paused)
-        for event in events:
-            _log_event(metadata["namespace"], metadata["name"], event)
-            try:
-                await self._kube.create("Event", metadata["namespace"], self._event(cluster, event))
-            except KubeError as error:
-                _LOG.warning("posting an event failed: %s", error)
+        async with permitted(self._permit):
+            if events or is_worth_writing(old, status, self._clock() - cache.written_s):
+                try:
+                    cache.cluster = await self._kube.write_status(cluster, status)
+                except KubeError as error:
+                    if error.status == CONFLICT:
+                        raise StaleError(f"status: {error}") from error
+                    if error.status != NOT_FOUND:
+                        raise
+                    return  # it was deleted in the meantime
+                cache.written_s = self._clock()
+                cache.changed = True
+            paused = bool((cluster.get("spec") or {}).get("paused"))
+            self._metrics.cluster(metadata["namespace"], metadata["name"], status, paused=paused)
+            await self._events.post(cluster, events)
 
     async def _publish_failure(self, cache: _Cache, error: Exception) -> None:
         """Report in the status that a round failed before it wrote the status. Errors are only logged."""
@@ -235,7 +237,7 @@ class Reconciler:
         try:
             async with asyncio.timeout(ROUND_S):
                 await self._publish(cluster, old, status, self._failure_event(old, reason, message), cache)
-        except (KubeError, TimeoutError) as write_error:
+        except (KubeError, LostError, StaleError, TimeoutError) as write_error:
             _LOG.warning("writing the status of a failed round failed: %s", write_error)
 
     def _failed(self, status: Json, old: Json, reason: str, message: str, generation: int) -> Json:
@@ -246,35 +248,3 @@ class Reconciler:
         before = condition_of(old, FAILURE)
         is_known = before.get("status") == "False" and before.get("reason") == reason
         return [] if is_known else [Event("Warning", reason, message)]
-
-    def _event(self, cluster: Json, event: Event) -> Json:
-        metadata, at = cluster["metadata"], self._now()
-        return {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"generateName": f"{metadata['name']}.", "namespace": metadata["namespace"]},
-            "involvedObject": {
-                "apiVersion": names.API_VERSION,
-                "kind": names.KIND,
-                "name": metadata["name"],
-                "namespace": metadata["namespace"],
-                "uid": metadata["uid"],
-                "resourceVersion": metadata["resourceVersion"],
-            },
-            "type": event.type,
-            "reason": event.reason,
-            "message": event.message[:MESSAGE_LETTERS],
-            "action": event.reason,
-            "eventTime": at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-            "firstTimestamp": at.strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "lastTimestamp": at.strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "count": 1,
-            "source": {"component": names.MANAGER},
-            "reportingComponent": names.MANAGER,
-            "reportingInstance": self._identity,
-        }
-
-
-def _log_event(namespace: str, name: str, event: Event) -> None:
-    level = logging.WARNING if event.type == "Warning" else logging.INFO
-    logs.about(namespace, name).log(level, "%s", event.message, extra={"reason": event.reason})

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
 from disque_operator.apivalues import Json
+from disque_operator.decisions import PHASES
 
 Timestamp: TypeAlias = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
 Number: TypeAlias = Annotated[int, WithJsonSchema({"type": "number"})]
@@ -92,8 +93,7 @@ class ClusterStatus(_Part):
     )
     phase: str = Field(
         default="",
-        description="Creating, Running, Growing, Draining, Upgrading, Healing, Applying, Paused, Hibernating, "
-        "Hibernated or Degraded.",
+        description=f"{', '.join(PHASES[:-1])} or {PHASES[-1]}.",
     )
     message: str = Field(default="", description="What the operator is waiting for, or what you should do.")
     replicas: int = Field(default=0, description="Number of pods.")

@@ -1,7 +1,8 @@
 """When a status is written, and how a failed round shows in it.
 
-Changes of texts are written at once. Counters are written at most twice a minute, or every two seconds during a drain;
-memory only if it changed considerably. The status of an idle cluster is never written.
+Changes of texts are written at once. Counters are written at most every five minutes, or every two seconds during a
+drain; memory only if it changed considerably. The status of an idle cluster is never written. Metrics of the brokers
+show counters at any time.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _MEMORY_LEAST: Final = 4 << 20
 """Smaller changes are not written: an empty broker uses so little that every connection matters."""
 _CLOCK: Final = "secondsElapsed"
 """Changes by itself, so it is no reason to write the status of a stalled drain."""
-COUNTERS_S: Final = 30.0
+COUNTERS_S: Final = 300.0
 DRAIN_S: Final = 2.0
 FAILURE: Final = "ReconcileSuccess"
 

@@ -16,7 +16,7 @@ from prometheus_client import generate_latest
 from disque_operator import names
 from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod
 from disque_operator.apivalues import Json, condition_of
-from disque_operator.decisions import IDLE_S, Event, Plan
+from disque_operator.decisions import IDLE_S, SOON_S, Event, Plan
 from disque_operator.executor import FailedError
 from disque_operator.kube import Kube, KubeError
 from disque_operator.metrics import Metrics
@@ -333,6 +333,44 @@ def test_nothing_is_written_without_the_lease() -> None:
             one.permit.remaining_s = 0.0
             await one.round()
             assert not one.server.writes
+
+    asyncio.run(main())
+
+
+def test_status_write_gets_no_more_time_than_the_lease_has_left(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with harness() as one:
+            one.status = STATUS | {"phase": "Creating"}
+            one.events = (Event("Normal", "Creating", "creating the cluster"),)
+            one.permit.remaining_s = 0.2
+            one.server.hangs = lambda method, _path: method == "PATCH"
+            async with asyncio.timeout(5):
+                again_s = await one.subject.round(KEY)
+            assert again_s == SOON_S
+            assert one.written == STATUS
+            assert one.posted == []
+
+    asyncio.run(main())
+    assert "lease lost: round aborted" in caplog.text
+
+
+def test_status_is_not_written_over_a_change_that_was_not_observed() -> None:
+    async def main() -> None:
+        async with harness() as one:
+            one.status = STATUS | {"phase": "Creating"}
+
+            def user(method: str, _path: str) -> None:
+                if method == "PATCH":
+                    one.server.before = lambda _method, _path: None
+                    one.server.put(CLUSTER, {**one.server.objects[CLUSTER], "spec": {"replicas": 5}})
+
+            one.server.before = user
+            again_s = await one.subject.round(KEY)
+            assert again_s is not None
+            assert again_s < 1, "the next round is due at once"
+            assert one.written == STATUS
+            await one.round(1)
+            assert one.written["phase"] == "Creating"
 
     asyncio.run(main())
 

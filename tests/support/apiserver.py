@@ -29,6 +29,8 @@ class ApiServer:
         self.objects: dict[str, Json] = {}
         self.requests: list[str] = []
         self.reject: Callable[[str, str], int | None] = lambda _method, _path: None
+        self.hangs: Callable[[str, str], bool] = lambda _method, _path: False
+        """Whether a request gets no response."""
         self.before: Callable[[str, str], None] = lambda _method, _path: None
         """Called before each request, to simulate changes by others."""
         self.terminating = False
@@ -74,6 +76,8 @@ class ApiServer:
         method, path = request.method, request.path
         self.requests.append(f"{method} {path}")
         self.before(method, path)
+        if self.hangs(method, path):
+            await asyncio.Event().wait()
         status = self.reject(method, path)
         if status is not None:
             return _error(status, f"{path} is refused")
@@ -144,12 +148,12 @@ class ApiServer:
         return web.json_response(self.put(request.path, merged))
 
     def _patch_status(self, path: str, operations: list[Json]) -> web.Response:
-        test, add = operations
+        version, add = operations
         if path not in self.objects:
             return _error(404, "not found")
         body = copy.deepcopy(self.objects[path])
-        if body["metadata"]["uid"] != test["value"]:
-            return _error(422, "the test failed")
+        if body["metadata"]["resourceVersion"] != version["value"]:
+            return _error(409, "the object has been modified")
         return web.json_response(self.put(path, body | {"status": add["value"]}))
 
     def _delete(self, request: web.Request, body: Json) -> web.Response:
