@@ -29,6 +29,9 @@ INVALID: Final = 422
 
 NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
 
+_JSON: Final = "application/json"
+_ONLY_METADATA: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
 WRITES: Final = frozenset({"apply", "create", "replace", "delete", "status"})
 
 
@@ -124,10 +127,19 @@ class Kube:
                 return None
             raise
 
-    async def list(self, kind: str, namespace: str | None, *, labels: str = "", fields: str = "") -> list[Json]:
+    async def list(
+        self,
+        kind: str,
+        namespace: str | None,
+        *,
+        labels: str = "",
+        fields: str = "",
+        only_metadata: bool = False,
+    ) -> list[Json]:
         """Return the present objects of a kind in a namespace (None for all namespaces), not from a cache."""
         query = {key: value for key, value in (("labelSelector", labels), ("fieldSelector", fields)) if value}
-        found = await self._request("list", "GET", kind, _path(kind, namespace), query)
+        accept = _ONLY_METADATA if only_metadata else _JSON
+        found = await self._request("list", "GET", kind, _path(kind, namespace), query, accept=accept)
         return [{"apiVersion": KINDS[kind].api, "kind": kind} | item for item in found.get("items") or []]
 
     async def create(self, kind: str, namespace: str, body: Json) -> Json:
@@ -184,9 +196,10 @@ class Kube:
         path: str,
         query: Mapping[str, str] | None = None,
         body: Any = None,
-        content_type: str = "application/json",
+        content_type: str = _JSON,
+        accept: str = _JSON,
     ) -> Json:
-        headers = {"Accept": "application/json", "Content-Type": content_type, "User-Agent": names.MANAGER}
+        headers = {"Accept": accept, "Content-Type": content_type, "User-Agent": names.MANAGER}
         status = UNREACHABLE
         try:
             await self._api.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)

@@ -1,7 +1,8 @@
 """`disque-operator`: kopf watches objects and answers the liveness probe; `runtime` does everything else.
 
-Watch events only say that something changed. kopf writes nothing, that is, no finalizers, annotations or events, so
-nothing of it remains on an object when the operator is removed.
+Handlers only wake the queue, because a round observes everything itself; the indexes are what it reads at rest. kopf
+writes nothing, that is, no finalizers, annotations or events, so nothing of it remains on an object when the operator
+is removed. Therefore there is no `kopf.timer`, `kopf.daemon` or `kopf.on.delete`: each of them adds a finalizer.
 """
 
 from __future__ import annotations
@@ -20,24 +21,32 @@ import kopf
 from kubernetes.aio.config import ConfigException
 
 from disque_operator import logs, names
+from disque_operator.apivalues import Json
+from disque_operator.indexes import entry
 from disque_operator.kube import KINDS, KubeError, load_configuration
 from disque_operator.observe import LISTED
 from disque_operator.options import Options, parse
 from disque_operator.plan import plan
+from disque_operator.queue import Key
 from disque_operator.runtime import NotInstalledError, Runtime
+from disque_operator.storages import LastHandled, NoProgress
+from disque_operator.watches import cluster_of
 from disqued import __version__
 
 _NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _LABELLED: Final = {names.CLUSTER_LABEL: kopf.PRESENT}
+LAST_HANDLED: Final = LastHandled()
 _SHUTDOWN_S: Final = 10.0
 """How long an orderly shutdown may take, in seconds."""
 _LOG: Final = logging.getLogger("disque_operator")
 
 
 @kopf.on.startup(errors=kopf.ErrorsMode.PERMANENT)
-async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> None:
+async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **indexes: Any) -> None:
     """Configure kopf and start."""
     settings.posting.enabled = False
+    settings.persistence.diffbase_storage = LAST_HANDLED
+    settings.persistence.progress_storage = NoProgress()
     settings.scanning.disabled = True  # kinds and namespaces are known, so no rights to list them are needed
     settings.networking.request_timeout = 30
     settings.networking.connect_timeout = 10
@@ -48,7 +57,7 @@ async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> N
     settings.watching.reconnect_backoff = 1.0
     for kind in LISTED:
         settings.watching.label_selectors[KINDS[kind].api, KINDS[kind].plural] = names.CLUSTER_LABEL
-    memo.runtime.start()
+    memo.runtime.start(indexes["clusters"], indexes["children"])
 
 
 @kopf.on.cleanup()
@@ -67,19 +76,44 @@ async def login(memo: kopf.Memo, **_: Any) -> kopf.AiohttpSession:
     return kopf.AiohttpSession(server=kube.host, aiohttp_session=kube.session())
 
 
+@kopf.index(names.API_VERSION, names.PLURAL)
+async def clusters(body: kopf.Body, **_: Any) -> dict[Key, Json]:
+    """Keep all resources."""
+    return {cluster_of(names.KIND, body["metadata"]): entry(body, names.KIND)}
+
+
+@kopf.on.create(names.API_VERSION, names.PLURAL)
+@kopf.on.update(names.API_VERSION, names.PLURAL)
+async def reconcile(body: kopf.Body, memo: kopf.Memo, **_: Any) -> None:
+    """Reconcile a resource that is new, or whose spec, labels or annotations have changed."""
+    memo.runtime.queue.wake(cluster_of(names.KIND, body["metadata"]))
+
+
 @kopf.on.event(names.API_VERSION, names.PLURAL)
-async def cluster_changed(body: kopf.Body, event: kopf.RawEvent, memo: kopf.Memo, **_: Any) -> None:
-    """Handle a change of a resource."""
-    memo.runtime.on_event(names.KIND, dict(body), is_gone=event["type"] == "DELETED")
+async def cluster_reported(body: kopf.Body, event: kopf.RawEvent, memo: kopf.Memo, **_: Any) -> None:
+    """Note that the watch works; reconcile a resource that was deleted."""
+    is_gone = event["type"] == "DELETED"
+    memo.runtime.reported(names.KIND, body["metadata"], is_gone=is_gone)
+    if is_gone:
+        LAST_HANDLED.forget(body["metadata"]["uid"])
+        memo.runtime.queue.wake(cluster_of(names.KIND, body["metadata"]))
+
+
+async def children(body: kopf.Body, param: Any = None, **_: Any) -> dict[Key, Json]:
+    """Keep the objects of all clusters."""
+    return {cluster_of(param, body["metadata"]): entry(body, param)}
 
 
 async def child_changed(body: kopf.Body, event: kopf.RawEvent, memo: kopf.Memo, param: Any = None, **_: Any) -> None:
-    """Handle a change of an object of a cluster."""
-    memo.runtime.on_event(param, dict(body), is_gone=event["type"] == "DELETED")
+    """Reconcile the cluster of an object that was created, changed or deleted."""
+    memo.runtime.reported(param, body["metadata"], is_gone=event["type"] == "DELETED")
+    memo.runtime.queue.wake(cluster_of(param, body["metadata"]))
 
 
 for _kind in LISTED:
-    kopf.on.event(KINDS[_kind].api, KINDS[_kind].plural, labels=_LABELLED, id=_kind, param=_kind)(child_changed)
+    _api, _plural = KINDS[_kind].api, KINDS[_kind].plural
+    kopf.index(_api, _plural, labels=_LABELLED, id="children", param=_kind)(children)
+    kopf.on.event(_api, _plural, labels=_LABELLED, id=_kind, param=_kind)(child_changed)
 
 
 @kopf.on.probe(id="problems", errors=kopf.ErrorsMode.PERMANENT)

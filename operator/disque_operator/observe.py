@@ -1,7 +1,7 @@
 """Observes a cluster: reads its objects and its brokers into the values that `plan` needs.
 
-Objects are listed by the label of the cluster, never from a cache of watches, which may be outdated. `Objects` can be
-reused while no watch reports a change, which saves the requests. Brokers are queried in every round.
+Before a round acts, objects are listed by the label of the cluster, because what watches have reported may be outdated.
+Brokers are queried in every round.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """A reconciliation round of one cluster: observe, plan, execute, write status and events.
 
-Objects are read again only after a watch event, while something is in progress, or after some minutes. A healthy
-cluster costs one query to each broker and no requests to the API server. But no round acts or writes on cached objects:
-if the plan requires that, objects are read and the plan is made again.
+At rest, a round reads the objects that watches have reported (`indexes`): it costs one query to each broker and no
+requests to the API server. But no round acts on them: if the plan has actions, events, or a status with new texts, the
+objects are read from the API server and the plan is made again. Counters alone are written at once, because a status is
+written only over the version of the cluster that it was made from.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from typing import Final, TypeAlias
 
 from disque_operator import logs, names, observe
 from disque_operator.apivalues import Json, condition_of
-from disque_operator.decisions import IDLE_S, SOON_S, Event, Plan
+from disque_operator.decisions import SOON_S, Event, Plan
 from disque_operator.executor import ExecutorContext, FailedError, LostError, Permit, StaleError, execute, permitted
+from disque_operator.indexes import Indexes
 from disque_operator.kube import CONFLICT, NOT_FOUND, Kube, KubeError
 from disque_operator.metrics import Metrics
 from disque_operator.observe import Address, Objects, Observation
@@ -30,9 +32,7 @@ from disque_operator.status_writes import FAILURE, failed, is_worth_writing
 
 ROUND_S: Final = 90.0
 """Timeout of a round, in seconds."""
-FRESH_S: Final = 300.0
-"""How long objects may be cached if no watch reports a change, in seconds."""
-STALE_LONGEST_S: Final = 10.0
+CONFLICT_LONGEST_S: Final = 10.0
 PASSWORD_BYTES: Final = 24
 
 _LOG: Final = logging.getLogger(__name__)
@@ -42,17 +42,16 @@ Planner: TypeAlias = Callable[[Spec, Observed, float, str], Plan]
 
 @dataclass
 class _Cache:
-    """What is cached about a cluster between rounds. It can be lost at any time."""
+    """What is kept about a cluster between rounds. It can be lost at any time."""
 
-    changed: bool = True
-    """Whether a watch reported a change since objects were read."""
-    settled: bool = False
-    """Whether the last plan had nothing to do."""
+    stale: bool = True
+    """Whether the next round must read the API server: the indexes may be outdated, or something is in progress."""
     cluster: Json | None = None
+    """The cluster as it was read or written last."""
     objects: Objects | None = None
-    read_s: float = float("-inf")
+    """The objects as they were read last."""
     written_s: float = float("-inf")
-    stale: int = 0
+    conflicts: int = 0
     """How many consecutive rounds ended because an object had changed."""
 
 
@@ -75,6 +74,7 @@ class Reconciler:
     def __init__(
         self,
         kube: Kube,
+        indexes: Indexes,
         permit: Permit,
         metrics: Metrics,
         plan: Planner,
@@ -87,6 +87,7 @@ class Reconciler:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._kube = kube
+        self._indexes = indexes
         self._permit = permit
         self._metrics = metrics
         self._plan = plan
@@ -99,9 +100,9 @@ class Reconciler:
         self._caches: dict[Key, _Cache] = {}
 
     def changed(self, key: Key) -> None:
-        """Read objects again in the next round, because a watch reported a change."""
+        """Read the API server in the next round, because the indexes may be outdated."""
         if key in self._caches:
-            self._caches[key].changed = True
+            self._caches[key].stale = True
 
     async def round(self, key: Key) -> float | None:
         """Run a round; return the seconds until the next one, or None if the cluster does not exist.
@@ -120,7 +121,7 @@ class Reconciler:
             is_failed = False
             raise
         except Exception as error:
-            cache.settled = False
+            cache.stale = True
             expected = isinstance(error, KubeError | FailedError | TimeoutError)
             why = str(error) or "timeout"
             logs.about(*key).error("round failed: %s", why, exc_info=None if expected else error)
@@ -135,38 +136,36 @@ class Reconciler:
         return again_s
 
     async def _round(self, key: Key, cache: _Cache) -> float | None:
-        fresh = cache.changed or not cache.settled or self._clock() - cache.read_s > FRESH_S
-        snapshot = await self._read(key, cache, fresh=fresh)
-        if snapshot is not None and not fresh and self._changes_anything(snapshot, cache):
-            snapshot = await self._read(key, cache, fresh=True)
+        cluster = self._indexes.cluster(key)
+        if cache.stale or cluster is None or cache.objects is None:
+            snapshot = await self._read(key, cache)
+        else:
+            objects = replace(cache.objects, by_name=self._indexes.children(key))
+            snapshot = await self._observe(cluster, objects)
+            if snapshot is not None and _does_anything(snapshot):
+                snapshot = await self._read(key, cache)
         if snapshot is None:
             return None
-        cache.settled = not snapshot.plan.actions and snapshot.plan.again_s >= IDLE_S
+        cache.stale = bool(snapshot.plan.actions) or snapshot.plan.again_s <= SOON_S
         return await self._carry_out(snapshot, cache)
 
-    def _changes_anything(self, snapshot: _Snapshot, cache: _Cache) -> bool:
-        """Return whether the plan changes or writes anything."""
-        since_s = self._clock() - cache.written_s
-        return bool(snapshot.plan.actions or snapshot.plan.events) or is_worth_writing(
-            snapshot.status, snapshot.plan.status, since_s
-        )
+    async def _read(self, key: Key, cache: _Cache) -> _Snapshot | None:
+        """Observe and plan from the API server; return None if the cluster does not exist or is being deleted."""
+        cache.stale = True  # in case that this round fails
+        cache.cluster = await self._kube.get(names.KIND, *key)
+        if cache.cluster is None:
+            return None
+        cache.objects = await observe.read_objects(self._kube, parse(cache.cluster))
+        return await self._observe(cache.cluster, cache.objects)
 
-    async def _read(self, key: Key, cache: _Cache, *, fresh: bool) -> _Snapshot | None:
-        """Observe and plan; return None if the cluster does not exist or is being deleted."""
-        if fresh:
-            cache.changed = cache.settled = False  # so that the next round reads objects again if this one fails
-            cache.cluster = await self._kube.get(names.KIND, *key)
-        cluster = cache.cluster
-        if cluster is None or "deletionTimestamp" in cluster["metadata"]:
+    async def _observe(self, cluster: Json, objects: Objects) -> _Snapshot | None:
+        """Observe and plan; return None if the cluster is being deleted."""
+        if "deletionTimestamp" in cluster["metadata"]:
             return None
         spec = parse(cluster)
         spec = spec.model_copy(update={"image": spec.image or self._image})
-        if fresh or cache.objects is None:
-            began_s = self._clock()
-            cache.objects = await observe.read_objects(self._kube, spec)
-            cache.read_s = began_s
         now_s = self._now().timestamp()
-        seen = await observe.observe_cluster(spec, cluster.get("status") or {}, cache.objects, now_s, self._address)
+        seen = await observe.observe_cluster(spec, cluster.get("status") or {}, objects, now_s, self._address)
         seen = replace(seen, observed=replace(seen.observed, operator_namespace=self._operator_namespace))
         plan = self._plan(spec, seen.observed, now_s, secrets.token_urlsafe(PASSWORD_BYTES))
         return _Snapshot(cluster, spec, seen, plan)
@@ -192,9 +191,10 @@ class Reconciler:
             return SOON_S
         except StaleError as stale:
             log.info("object has changed, observing again: %s", stale)
-            cache.stale += 1
-            return min(SETTLE_S * 2.0**cache.stale, STALE_LONGEST_S)
-        cache.stale = 0
+            cache.stale = True
+            cache.conflicts += 1
+            return min(SETTLE_S * 2.0**cache.conflicts, CONFLICT_LONGEST_S)
+        cache.conflicts = 0
         if problem is not None:
             raise problem
         return snapshot.plan.again_s
@@ -220,7 +220,6 @@ class Reconciler:
                         raise
                     return  # it was deleted in the meantime
                 cache.written_s = self._clock()
-                cache.changed = True
             paused = bool((cluster.get("spec") or {}).get("paused"))
             self._metrics.cluster(metadata["namespace"], metadata["name"], status, paused=paused)
             await self._events.post(cluster, events)
@@ -248,3 +247,9 @@ class Reconciler:
         before = condition_of(old, FAILURE)
         is_known = before.get("status") == "False" and before.get("reason") == reason
         return [] if is_known else [Event("Warning", reason, message)]
+
+
+def _does_anything(snapshot: _Snapshot) -> bool:
+    """Return whether the plan changes or says anything, beside counters."""
+    plan = snapshot.plan
+    return bool(plan.actions or plan.events) or is_worth_writing(snapshot.status, plan.status, since_s=0.0)

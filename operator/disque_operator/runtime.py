@@ -10,14 +10,17 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
+import kopf
+
 from disque_operator import names, observe
 from disque_operator.apivalues import Json
+from disque_operator.indexes import Indexes
 from disque_operator.kube import NOT_FOUND, Kube, KubeError
 from disque_operator.lease import Lease
 from disque_operator.metrics import Metrics
-from disque_operator.observe import Address
+from disque_operator.observe import LISTED, Address
 from disque_operator.options import Options
-from disque_operator.queue import Queue
+from disque_operator.queue import Key, Queue
 from disque_operator.reconcile import ROUND_S, Planner, Reconciler
 from disque_operator.watches import WatchTracker
 
@@ -60,8 +63,11 @@ class Runtime:
             identity=options.identity,
             clock=boottime_s,
         )
+        self.watches = WatchTracker(self._stale)
+        self.indexes = Indexes(self.watches.is_gone)
         self.reconciler = Reconciler(
             self.kube,
+            self.indexes,
             self.lease,
             self.metrics,
             plan,
@@ -73,7 +79,6 @@ class Runtime:
         )
         rng = random.Random()  # noqa: S311 (spreads load, keeps no secret)
         self.queue = Queue(self.reconciler.round, workers=options.workers, rng=rng, clock=boottime_s)
-        self.watches = WatchTracker(self.queue.wake, self.reconciler.changed)
         self.metrics.watch(
             queue=lambda: float(self.queue.waiting),
             overdue_s=lambda: max(0.0, self.queue.overdue_s()),
@@ -91,10 +96,18 @@ class Runtime:
             NotInstalledError: The CustomResourceDefinition is not installed.
             KubeError: The API server is unreachable or denies access.
         """
-        await self._list()
+        try:
+            await self._list(names.KIND)
+        except KubeError as error:
+            if error.status != NOT_FOUND:
+                raise
+            raise NotInstalledError(
+                f"CustomResourceDefinition {names.PLURAL}.{names.GROUP} is not installed: apply manifests/crd"
+            ) from error
 
-    def start(self) -> None:
-        """Start all tasks."""
+    def start(self, clusters: kopf.Index[Key, Json], children: kopf.Index[Key, Json]) -> None:
+        """Start all tasks. The indexes contain what kopf's watches report."""
+        self.indexes.attach(clusters, children)
         if self.options.metrics_port:
             self._stop_metrics = self.metrics.serve(self.options.metrics_port)
         mains = {"rounds": self._lead(), "resync": self._resync(), "lease": self.lease.run()}
@@ -126,8 +139,7 @@ class Runtime:
         while True:
             await self.lease.acquired()
             for key in self.queue.keys:  # another operator may have acted
-                self.reconciler.changed(key)
-                self.queue.wake(key)
+                self._stale(key)
             rounds = asyncio.create_task(self.queue.run(), name="rounds")
             try:
                 await self.lease.lost()
@@ -139,25 +151,28 @@ class Runtime:
                     self.metrics.clear(*key)
 
     async def _resync(self) -> None:
-        """List all clusters periodically, to find changes that no watch reported."""
+        """List all objects periodically, to find changes that no watch reported."""
         while True:
             await asyncio.sleep(self.options.resync_s)
             try:
-                await self._list()
+                await self.check()
+                for kind in LISTED:
+                    await self._list(kind)
             except KubeError as error:
-                _LOG.warning("listing clusters failed: %s", error)
+                _LOG.warning("listing objects failed: %s", error)
             self._listed_s = boottime_s()
 
-    async def _list(self) -> None:
-        try:
-            lists = [await self.kube.list(names.KIND, namespace) for namespace in self.options.namespaces or (None,)]
-        except KubeError as error:
-            if error.status != NOT_FOUND:
-                raise
-            raise NotInstalledError(
-                f"CustomResourceDefinition {names.PLURAL}.{names.GROUP} is not installed: apply manifests/crd"
-            ) from error
-        self.watches.listed([cluster for clusters in lists for cluster in clusters])
+    async def _list(self, kind: str) -> None:
+        labels = names.CLUSTER_LABEL if kind != names.KIND else ""
+        found: list[Json] = []
+        for namespace in self.options.namespaces or (None,):
+            found += await self.kube.list(kind, namespace, labels=labels, only_metadata=True)
+        self.watches.listed(kind, found)
+
+    def _stale(self, key: Key) -> None:
+        """Read a cluster from the API server soon, because the indexes may be outdated."""
+        self.reconciler.changed(key)
+        self.queue.wake(key)
 
     def problems(self) -> list[str]:
         """Return why this process must be restarted; empty if it is alive. An unreachable API server is no reason."""
@@ -166,16 +181,13 @@ class Runtime:
             (self.queue.running_s() > STUCK_S, "a round hangs"),
             (
                 boottime_s() - self._listed_s > 3 * self.options.resync_s + STUCK_S,
-                "clusters are not listed",
+                "objects are not listed",
             ),
             (bool(self.watches.missed), self.watches.missed),
         )
         return [text for is_so, text in checks if is_so]
 
-    def on_event(self, kind: str, body: Json, *, is_gone: bool) -> None:
+    def reported(self, kind: str, metadata: Json, *, is_gone: bool) -> None:
         """Handle a watch event."""
         self.metrics.event(kind)
-        if kind == names.KIND:
-            self.watches.cluster(body, is_gone=is_gone)
-        else:
-            self.watches.child(body)
+        self.watches.reported(kind, metadata, is_gone=is_gone)

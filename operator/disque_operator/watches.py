@@ -1,94 +1,96 @@
-"""Watch events: which cluster an object belongs to, and whether the watches still work.
+"""What watches have reported, and whether they still work.
 
-A watch can stop without an error (kopf issues 1145 and 1276). Therefore all clusters are listed periodically. If a
-list has a version that the watch does not report before the second list after it, the liveness probe fails. One list is
-not enough, because a broken connection is closed only after a minute without traffic.
+A watch can stop without an error (kopf issues 1145 and 1276). Therefore the versions of all objects are listed
+periodically and compared with those that the watches reported last. An object that differs is read by a round at once.
+If its watch reports nothing about it until the third list that differs, whether or not it has changed again, the
+liveness probe fails. One list is not enough, because a broken connection is closed only after a minute without traffic.
+
+After a watch was interrupted for long, kopf lists its kind again, and does not notice which objects were deleted
+meanwhile. Two lists without an object remove it from what is known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from disque_operator import names
 from disque_operator.apivalues import Json
 from disque_operator.queue import Key
 
 MISSED_LISTS: Final = 3
+GONE_LISTS: Final = 2
 
 
-@dataclass(frozen=True)
-class _Unreported:
+@dataclass
+class _Reported:
+    """An object. `lists` counts the lists that differ from what its watch reported, since it last reported it."""
+
+    kind: str
     name: str
-    version: str
-    lists: int
-    """How many lists have contained it."""
+    cluster: Key
+    version: str = ""
+    """The version that the watch reported last; empty if it did not report the object."""
+    lists: int = 0
 
 
 class WatchTracker:
-    """Handles watch events and lists. `wake` schedules a round, `changed` makes the next round read objects again."""
+    """Compares watches with lists. `stale` is called with each cluster of which a watch may have missed a change."""
 
-    def __init__(self, wake: Callable[[Key], None], changed: Callable[[Key], None]) -> None:
-        self._wake = wake
-        self._changed = changed
-        self._seen: dict[str, str] = {}
-        """The version of each cluster that was reported last, by UID."""
-        self._user_state: dict[str, tuple[Any, ...]] = {}
-        """The parts of each cluster that users change, by UID. Writes of the status leave them unchanged."""
-        self._unreported: dict[str, _Unreported] = {}
-        """Versions that lists contained and no watch reported, by UID."""
+    def __init__(self, stale: Callable[[Key], None]) -> None:
+        self._stale = stale
+        self._objects: dict[str, _Reported] = {}
+        """Objects by UID."""
+        self._gone: set[str] = set()
+        """UIDs of objects that no longer exist, although no watch reported their deletion."""
 
     @property
     def missed(self) -> str:
         """Return which change the watches missed; empty if none."""
-        lost = [unreported.name for unreported in self._unreported.values() if unreported.lists >= MISSED_LISTS]
-        return f"no watch reported DisqueCluster {lost[0]}" if lost else ""
+        lost = (known for known in self._objects.values() if known.lists >= MISSED_LISTS)
+        return next((f"no watch reported {known.kind} {known.name}" for known in lost), "")
 
-    def cluster(self, body: Json, *, is_gone: bool) -> None:
-        """Handle a watch event of a cluster."""
-        metadata = body["metadata"]
-        key, uid = (metadata["namespace"], metadata["name"]), metadata["uid"]
-        self._changed(key)
-        user_state = _user_state(metadata)
-        if is_gone or self._user_state.get(uid) != user_state:
-            self._wake(key)
-        self._seen[uid], self._user_state[uid] = metadata["resourceVersion"], user_state
-        self._unreported.pop(uid, None)
-        if is_gone:
-            self._forget(uid)
+    def is_gone(self, body: Json) -> bool:
+        """Return whether an object no longer exists although a watch has reported it last as existing."""
+        return body["metadata"]["uid"] in self._gone
 
-    def child(self, body: Json) -> None:
-        """Handle a watch event of an object of a cluster."""
-        metadata = body["metadata"]
-        cluster = (metadata.get("labels") or {}).get(names.CLUSTER_LABEL)
-        if cluster:
-            key = (metadata["namespace"], cluster)
-            self._changed(key)
-            self._wake(key)
+    def reported(self, kind: str, metadata: Json, *, is_gone: bool) -> None:
+        """Handle a watch event."""
+        uid = metadata["uid"]
+        self._gone.discard(uid)
+        self._objects.pop(uid, None)
+        if not is_gone:
+            self._objects[uid] = _reported(kind, metadata, metadata["resourceVersion"])
 
-    def listed(self, clusters: Iterable[Json]) -> None:
-        """Handle a list of all clusters."""
-        versions = {item["metadata"]["uid"]: item["metadata"] for item in clusters}
-        for uid, metadata in versions.items():
-            if self._seen.get(uid) != metadata["resourceVersion"]:
-                self._miss(uid, metadata)
-        for uid in {*self._seen, *self._unreported} - versions.keys():
-            self._forget(uid)
+    def listed(self, kind: str, items: Iterable[Json]) -> None:
+        """Handle a list of all objects of a kind."""
+        present = {item["metadata"]["uid"]: item["metadata"] for item in items}
+        for uid, metadata in present.items():
+            self._gone.discard(uid)
+            known = self._objects.setdefault(uid, _reported(kind, metadata, ""))
+            if known.version == metadata["resourceVersion"]:
+                known.lists = 0
+            else:
+                self._differs(known)
+        for uid in [uid for uid, known in self._objects.items() if known.kind == kind and uid not in present]:
+            known = self._objects[uid]
+            self._differs(known)
+            if known.lists >= GONE_LISTS or not known.version:
+                del self._objects[uid]
+                self._gone.add(uid)
 
-    def _miss(self, uid: str, metadata: Json) -> None:
-        key, version = (metadata["namespace"], metadata["name"]), metadata["resourceVersion"]
-        self._changed(key)
-        self._wake(key)
-        before = self._unreported.get(uid)
-        lists = before.lists + 1 if before is not None and before.version == version else 1
-        self._unreported[uid] = _Unreported("/".join(key), version, lists)
-
-    def _forget(self, uid: str) -> None:
-        self._seen.pop(uid, None)
-        self._user_state.pop(uid, None)
-        self._unreported.pop(uid, None)
+    def _differs(self, known: _Reported) -> None:
+        known.lists += 1
+        self._stale(known.cluster)
 
 
-def _user_state(metadata: Json) -> tuple[Any, ...]:
-    return metadata.get("generation"), metadata.get("annotations"), metadata.get("deletionTimestamp")
+def _reported(kind: str, metadata: Json, version: str) -> _Reported:
+    namespace, name = metadata["namespace"], metadata["name"]
+    return _Reported(kind, f"{namespace}/{name}", cluster_of(kind, metadata), version)
+
+
+def cluster_of(kind: str, metadata: Json) -> Key:
+    """Return the cluster that an object belongs to."""
+    name = metadata["name"] if kind == names.KIND else (metadata.get("labels") or {}).get(names.CLUSTER_LABEL, "")
+    return metadata["namespace"], name

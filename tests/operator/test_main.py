@@ -154,6 +154,17 @@ def test_new_clusters_and_manual_changes_are_noticed(tmp_path: Path) -> None:
             await operator.until(lambda: LEASE in server.objects, "the operator holds the Lease")
             server.put(f"{CLUSTERS}/shop", cluster(replicas=1))
             await operator.until(lambda: STATEFUL_SET in server.objects, "the StatefulSet is created")
+            server.put(f"{CLUSTERS}/shop", server.objects[f"{CLUSTERS}/shop"] | {"spec": {"replicas": 3}})
+            await operator.until(
+                lambda: server.objects[STATEFUL_SET]["spec"]["replicas"] == 3, "a change of the spec is applied"
+            )
+            shop = server.objects[f"{CLUSTERS}/shop"]
+            shop["metadata"]["annotations"] = {names.RESTART_AT: "now"}
+            template = server.objects[STATEFUL_SET]["spec"]["template"]
+            server.put(f"{CLUSTERS}/shop", shop)
+            await operator.until(
+                lambda: server.objects[STATEFUL_SET]["spec"]["template"] != template, "an annotation is applied"
+            )
             config = "/api/v1/namespaces/team/configmaps/shop-config"
             wanted = server.objects[config]["data"]
             server.put(config, server.objects[config] | {"data": {"disque.conf": "port 1\n"}})

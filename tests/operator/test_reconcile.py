@@ -18,11 +18,13 @@ from disque_operator.actions import Action, Apply, Command, DeleteChild, DeleteP
 from disque_operator.apivalues import Json, condition_of
 from disque_operator.decisions import IDLE_S, SOON_S, Event, Plan
 from disque_operator.executor import FailedError
+from disque_operator.indexes import Indexes, entry
 from disque_operator.kube import Kube, KubeError
 from disque_operator.metrics import Metrics
 from disque_operator.observed import Observed, Pod
-from disque_operator.reconcile import FRESH_S, Reconciler
+from disque_operator.reconcile import Reconciler
 from disque_operator.spec import Spec
+from disque_operator.status_writes import COUNTERS_S
 from support.apiserver import ApiServer, serving
 from support.cluster import RealCluster
 
@@ -51,13 +53,16 @@ class Harness:
     actions: Callable[[Observed], tuple[Action, ...]] = lambda _observed: ()
     events: tuple[Event, ...] = ()
     status: Json = field(default_factory=lambda: STATUS)
+    again_s: float = IDLE_S
     seen: list[Observed] = field(default_factory=list)
     addresses: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.server.put(CLUSTER, {"kind": names.KIND, "spec": {}, "status": STATUS})
+        self.indexes = Indexes(lambda _body: False)
         self.subject = Reconciler(
             self.kube,
+            self.indexes,
             self.permit,
             self.metrics,
             self._plan,
@@ -73,7 +78,7 @@ class Harness:
         assert observed.operator_namespace == "operators"
         self.seen.append(observed)
         actions = self.actions(observed)
-        return Plan(actions, self.status, self.events if observed.status != self.status else (), IDLE_S)
+        return Plan(actions, self.status, self.events if observed.status != self.status else (), self.again_s)
 
     def _address(self, pod: Pod) -> str:
         return self.addresses[pod.name]
@@ -84,6 +89,14 @@ class Harness:
         before = len(self.server.requests)
         await self.subject.round(KEY)
         return self.server.requests[before:]
+
+    def report(self) -> None:
+        """Let the watches report the present objects."""
+        objects = self.server.objects
+        labelled = [item for item in objects.values() if names.CLUSTER_LABEL in (item["metadata"].get("labels") or {})]
+        clusters: Any = {KEY: [entry(objects[CLUSTER], names.KIND)]} if CLUSTER in objects else {}
+        children: Any = {KEY: [entry(item, item["kind"]) for item in labelled]}
+        self.indexes.attach(clusters, children)
 
     async def failing_round(self, error: type[Exception] = FailedError) -> str:
         with pytest.raises(error) as raised:
@@ -128,25 +141,76 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
 
 
-def test_idle_cluster_causes_no_requests() -> None:
+def test_cluster_with_traffic_causes_no_reads_and_a_write_every_five_minutes() -> None:
     async def main() -> None:
         async with harness() as one:
-            first = await one.round()
-            assert first
-            assert not one.server.writes
-            for _ in range(int(FRESH_S / 30) - 1):
-                assert await one.round() == []
-            assert len(await one.round(60)) == len(first), "objects are read again after some minutes"
-            assert not one.server.writes
-            assert len(one.seen) == FRESH_S / 30 + 1
+            one.server.put(CONFIG, make("ConfigMap", "c-config"))
+            one.status = STATUS | {"jobs": {"registered": 0, "queued": 0}}
+            await one.round()
+            requests: list[str] = []
+            for number in range(1, 121):
+                one.report()
+                one.status = STATUS | {"jobs": {"registered": number, "queued": 0}}
+                requests += await one.round(30)
+            assert len(one.seen) == 121, "an hour of rounds"
+            assert set(requests) == {f"PATCH {CLUSTER}/status"}
+            assert len(requests) == 3600 / COUNTERS_S
+            assert one.written["jobs"]["registered"] >= 110
 
     asyncio.run(main())
 
 
-def test_watch_event_makes_the_round_read_objects() -> None:
+def test_cluster_without_traffic_causes_no_requests() -> None:
     async def main() -> None:
         async with harness() as one:
             await one.round()
+            one.report()
+            for _ in range(120):
+                assert await one.round(30) == []
+
+    asyncio.run(main())
+
+
+def test_degraded_cluster_causes_no_requests_while_nothing_changes() -> None:
+    async def main() -> None:
+        async with harness() as one:
+            one.again_s = 10.0
+            await one.round()
+            one.report()
+            for _ in range(20):
+                assert await one.round(10) == []
+
+    asyncio.run(main())
+
+
+def test_objects_are_read_while_something_is_in_progress() -> None:
+    async def main() -> None:
+        async with harness() as one:
+            one.again_s = SOON_S
+            await one.round()
+            one.report()
+            assert f"GET {CLUSTER}" in await one.round(SOON_S)
+
+    asyncio.run(main())
+
+
+def test_round_uses_what_watches_reported() -> None:
+    async def main() -> None:
+        async with harness() as one:
+            await one.round()
+            one.server.put(CONFIG, make("ConfigMap", "c-config"))
+            one.report()
+            assert await one.round() == []
+            assert ("ConfigMap", "c-config") in one.seen[-1].children
+
+    asyncio.run(main())
+
+
+def test_round_reads_objects_when_watches_may_have_missed_a_change() -> None:
+    async def main() -> None:
+        async with harness() as one:
+            await one.round()
+            one.report()
             one.server.put(CONFIG, make("ConfigMap", "c-config"))
             await one.round()
             assert ("ConfigMap", "c-config") not in one.seen[-1].children
@@ -157,11 +221,26 @@ def test_watch_event_makes_the_round_read_objects() -> None:
     asyncio.run(main())
 
 
+def test_outdated_index_causes_no_action_and_no_status() -> None:
+    async def main() -> None:
+        async with harness() as one:
+            one.actions = config_when_missing
+            one.report()
+            await one.round()
+            written = len(one.server.writes)
+            for _ in range(5):
+                await one.round()
+            assert len(one.server.writes) == written, "the ConfigMap exists, although no watch has reported it yet"
+
+    asyncio.run(main())
+
+
 def test_actions_are_planned_again_from_fresh_objects() -> None:
     async def main() -> None:
         async with harness() as one:
             one.server.put(CONFIG, make("ConfigMap", "c-config"))
             await one.round()
+            one.report()
             config = one.server.objects[CONFIG]
 
             def actions(_observed: Observed) -> tuple[Action, ...]:

@@ -1,4 +1,4 @@
-"""Watch events, and the detection of watches that report nothing."""
+"""What watches reported, and the detection of watches that report nothing."""
 
 from __future__ import annotations
 
@@ -6,17 +6,23 @@ from typing import Any
 
 import pytest
 
+from disque_operator import names
+from disque_operator.observe import LISTED
 from disque_operator.queue import Key
 from disque_operator.watches import WatchTracker
 
+EVERY_KIND = pytest.mark.parametrize("kind", [names.KIND, *LISTED])
+
 
 class Recorder:
-    """A tracker, with records of its calls."""
+    """A tracker, with a record of its calls."""
 
     def __init__(self) -> None:
-        self.woken: list[Key] = []
-        self.changed: list[Key] = []
-        self.subject = WatchTracker(self.woken.append, self.changed.append)
+        self.stale: list[Key] = []
+        self.subject = WatchTracker(self.stale.append)
+
+    def reported(self, kind: str, version: int, name: str = "c", *, is_gone: bool = False) -> None:
+        self.subject.reported(kind, item(version, name)["metadata"], is_gone=is_gone)
 
 
 @pytest.fixture
@@ -24,93 +30,105 @@ def recorder() -> Recorder:
     return Recorder()
 
 
-def cluster(version: int, generation: int = 1, name: str = "c", **metadata: Any) -> dict[str, Any]:
-    known = {"namespace": "ns", "name": name, "uid": f"uid-{name}", "generation": generation}
-    return {"metadata": known | {"resourceVersion": str(version)} | metadata}
+def item(version: int, name: str = "c") -> dict[str, Any]:
+    labels = {names.CLUSTER_LABEL: "c"}
+    known = {"namespace": "ns", "name": name, "uid": f"uid-{name}", "labels": labels}
+    return {"metadata": known | {"resourceVersion": str(version)}}
 
 
-def test_new_cluster_wakes_the_queue(recorder: Recorder) -> None:
-    recorder.subject.cluster(cluster(1), is_gone=False)
-    assert (recorder.woken, recorder.changed) == ([("ns", "c")], [("ns", "c")])
-
-
-def test_status_write_does_not_wake_the_queue(recorder: Recorder) -> None:
-    recorder.subject.cluster(cluster(1), is_gone=False)
-    recorder.subject.cluster(cluster(2), is_gone=False)
-    assert recorder.woken == [("ns", "c")]
-    assert len(recorder.changed) == 2, "but the next round reads objects again"
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        cluster(2, generation=2),
-        cluster(2, annotations={"disque.dev/restart-at": "now"}),
-        cluster(2, deletionTimestamp="t"),
-    ],
-)
-def test_change_by_a_user_wakes_the_queue(recorder: Recorder, changed: dict[str, Any]) -> None:
-    recorder.subject.cluster(cluster(1), is_gone=False)
-    recorder.subject.cluster(changed, is_gone=False)
-    assert len(recorder.woken) == 2
-
-
-def test_deletion_wakes_the_queue(recorder: Recorder) -> None:
-    recorder.subject.cluster(cluster(1), is_gone=False)
-    recorder.subject.cluster(cluster(1), is_gone=True)
-    assert len(recorder.woken) == 2
-
-
-def test_object_wakes_the_cluster_of_its_label(recorder: Recorder) -> None:
-    labels = {"disque.dev/cluster": "c"}
-    recorder.subject.child({"metadata": {"namespace": "ns", "name": "c-0", "labels": labels}})
-    recorder.subject.child({"metadata": {"namespace": "ns", "name": "other"}})
-    assert recorder.woken == [("ns", "c")]
-
-
-def test_listed_and_reported_cluster_does_not_wake_the_queue(recorder: Recorder) -> None:
-    recorder.subject.cluster(cluster(5), is_gone=False)
-    recorder.subject.listed([cluster(5)])
-    recorder.subject.listed([cluster(5)])
-    assert recorder.woken == [("ns", "c")]
+@EVERY_KIND
+def test_listed_and_reported_object_is_not_read_again(recorder: Recorder, kind: str) -> None:
+    recorder.reported(kind, 5)
+    for _ in range(5):
+        recorder.subject.listed(kind, [item(5)])
+    assert recorder.stale == []
     assert not recorder.subject.missed
 
 
-def test_unreported_cluster_wakes_the_queue_and_fails_the_probe_after_three_lists(recorder: Recorder) -> None:
+@EVERY_KIND
+def test_unreported_object_is_read_and_fails_the_probe_after_three_lists(recorder: Recorder, kind: str) -> None:
     said = []
     for _ in range(3):
-        recorder.subject.listed([cluster(5)])
+        recorder.subject.listed(kind, [item(5)])
         said.append(recorder.subject.missed)
-    assert recorder.woken == [("ns", "c")] * 3
-    assert said == ["", "", "no watch reported DisqueCluster ns/c"], "the watch may be late"
+    assert recorder.stale == [("ns", "c")] * 3
+    assert said == ["", "", f"no watch reported {kind} ns/c"], "the watch may be late"
 
 
-def test_late_watch_does_not_fail_the_probe(recorder: Recorder) -> None:
-    recorder.subject.listed([cluster(5)])
-    recorder.subject.cluster(cluster(5), is_gone=False)
-    recorder.subject.listed([cluster(5)])
-    assert not recorder.subject.missed
+@EVERY_KIND
+def test_deaf_watch_is_found_although_the_object_changes_between_all_lists(recorder: Recorder, kind: str) -> None:
+    recorder.reported(kind, 1)
+    for version in (5, 9, 14):
+        assert not recorder.subject.missed
+        recorder.subject.listed(kind, [item(version)])
+    assert recorder.subject.missed == f"no watch reported {kind} ns/c"
 
 
-def test_frequent_changes_do_not_fail_the_probe(recorder: Recorder) -> None:
-    for version in range(5, 50, 5):
-        recorder.subject.listed([cluster(version)])
-        recorder.subject.cluster(cluster(version + 1), is_gone=False)
+@EVERY_KIND
+def test_busy_object_with_a_working_watch_is_no_false_alarm(recorder: Recorder, kind: str) -> None:
+    for version in range(5, 500, 5):
+        recorder.subject.listed(kind, [item(version)])
+        assert not recorder.subject.missed
+        recorder.reported(kind, version)
+        recorder.reported(kind, version + 1)
+
+
+def test_late_watch_is_no_false_alarm(recorder: Recorder) -> None:
+    for _ in range(20):
+        recorder.subject.listed("Pod", [item(5)])
+        recorder.subject.listed("Pod", [item(6)])
+        recorder.reported("Pod", 6)
+        recorder.subject.listed("Pod", [item(6)])
+        assert not recorder.subject.missed
+
+
+def test_list_from_before_a_change_is_no_false_alarm(recorder: Recorder) -> None:
+    for version in range(1, 50):
+        recorder.reported("Pod", version)
+        recorder.subject.listed("Pod", [item(version - 1)])
+        recorder.subject.listed("Pod", [item(version)])
         assert not recorder.subject.missed
 
 
 def test_probe_recovers_when_the_watch_reports_again(recorder: Recorder) -> None:
     for _ in range(3):
-        recorder.subject.listed([cluster(5)])
-    recorder.subject.cluster(cluster(5), is_gone=False)
+        recorder.subject.listed("Pod", [item(5)])
+    recorder.reported("Pod", 5)
     assert not recorder.subject.missed
 
 
-def test_deleted_clusters_are_forgotten(recorder: Recorder) -> None:
-    recorder.subject.cluster(cluster(5), is_gone=False)
-    recorder.subject.listed([])
-    recorder.subject.listed([cluster(5, name="d")])
-    recorder.subject.listed([])
-    assert not recorder.subject._seen
-    assert not recorder.subject._user_state
-    assert not recorder.subject._unreported
+def test_lists_of_one_kind_say_nothing_about_others(recorder: Recorder) -> None:
+    recorder.reported("Pod", 5)
+    for _ in range(5):
+        recorder.subject.listed("Secret", [])
+    assert not recorder.subject.is_gone(item(5))
+    assert recorder.stale == []
+
+
+def test_deletion_that_no_watch_reported_is_found_by_two_lists(recorder: Recorder) -> None:
+    recorder.reported("Pod", 5)
+    recorder.subject.listed("Pod", [])
+    assert not recorder.subject.is_gone(item(5)), "it may have been created after the list"
+    recorder.subject.listed("Pod", [])
+    assert recorder.subject.is_gone(item(5))
+    assert recorder.stale == [("ns", "c")] * 2
+    recorder.subject.listed("Pod", [])
+    assert recorder.stale == [("ns", "c")] * 2
+    assert not recorder.subject.missed
+
+
+def test_object_that_is_created_during_a_list_is_not_gone(recorder: Recorder) -> None:
+    recorder.reported("Pod", 5)
+    recorder.subject.listed("Pod", [])
+    recorder.subject.listed("Pod", [item(5)])
+    recorder.subject.listed("Pod", [])
+    assert not recorder.subject.is_gone(item(5))
+
+
+def test_reported_deletion_is_forgotten(recorder: Recorder) -> None:
+    recorder.reported("Pod", 5)
+    recorder.reported("Pod", 6, is_gone=True)
+    recorder.subject.listed("Pod", [])
+    assert recorder.stale == []
+    assert not recorder.subject._objects
+    assert not recorder.subject._gone
