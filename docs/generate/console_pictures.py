@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -83,8 +84,9 @@ def find_chromium() -> str | None:
 def take(directory: Path, warm_up_s: float) -> list[Path]:
     """Write the pictures and return their paths."""
     directory.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as home, cluster(Path(home)) as (port, http_port):
-        for work in (*(lambda q=queue: consume(port, q) for queue in CONSUMED), lambda: produce(port)):
+    with tempfile.TemporaryDirectory() as home, cluster(Path(home)) as (ports, http_port):
+        workers = [partial(consume, ports[at % len(ports)], queue) for at, queue in enumerate(CONSUMED)]
+        for work in (*workers, *(partial(produce, port, len(ports)) for port in ports)):
             threading.Thread(target=work, daemon=True).start()
         with (
             sync_playwright() as playwright,
@@ -121,8 +123,8 @@ def save(page: Page, picture: Picture, directory: Path) -> Path:
 
 
 @contextlib.contextmanager
-def cluster(directory: Path) -> Iterator[tuple[int, int]]:
-    """Run a cluster of three brokers. Yields the client port and the HTTP port of the first one."""
+def cluster(directory: Path) -> Iterator[tuple[list[int], int]]:
+    """Run a cluster of three brokers. Yields their client ports, and the HTTP port of the first one."""
     http_port = free_port()
     http = ("--http-port", str(http_port), "--http-actions", "yes", "--appendonly", "yes")
     with contextlib.ExitStack() as started:
@@ -133,23 +135,24 @@ def cluster(directory: Path) -> Iterator[tuple[int, int]]:
             words = ("--loglevel", "warning", "--cluster-node-timeout", "1500", *(() if number else http))
             nodes.append(started.enter_context(ServerProcess(home, *words)))
         form_cluster(nodes)
-        yield nodes[0].port, http_port
+        yield [node.port for node in nodes], http_port
 
 
 def client(port: int) -> Client:
-    """Return a client of the first broker."""
+    """Return a client of one broker."""
     return Client([f"127.0.0.1:{port}"], discover=False)
 
 
-def produce(port: int) -> None:
-    """Add jobs until the broker stops."""
-    chance = random.Random(1)  # noqa: S311  load, no secret
+def produce(port: int, producers: int) -> None:
+    """Add the share of one of several producers until the broker stops."""
+    chance = random.Random(port)  # noqa: S311  load, no secret
     numbers = iter(range(10**9))
     with contextlib.suppress(ConnectionLost), client(port) as producer:
         producer.pause(PAUSED, "out")
         while True:
             for queue, rate in PRODUCED.items():
-                for _ in range(max(0, round(chance.gauss(rate, rate / 3) / 5))):
+                share = max(0.0, chance.gauss(rate, rate / 3)) / 5 / producers
+                for _ in range(int(share + chance.random())):
                     body = {"to": f"user{next(numbers)}@example.org", "template": "welcome", "language": "en"}
                     producer.add(queue, json.dumps(body), replicate=2)
             time.sleep(0.2)

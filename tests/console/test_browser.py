@@ -136,7 +136,7 @@ def test_jobs_in_all_states_are_shown(open_node: OpenNode, look: Look) -> None:
 
 def test_missing_queue_is_reported(open_node: OpenNode, look: Look) -> None:
     page = look(open_node(), "#queue=gone")
-    expect(page.locator("#queue-note")).to_contain_text("This queue does not exist on this node")
+    expect(page.locator("#queue-note")).to_contain_text("No member that answers has this queue")
 
 
 # --- actions ----------------------------------------------------------------------------------------------------------
@@ -315,7 +315,7 @@ def test_lost_connection_is_reported_and_reestablished(open_node: OpenNode, look
     )
     node.server.wait_ready()
     expect(page.locator("#live")).to_have_text("Live")
-    expect(page.locator("#queues-note")).to_have_text("No queues on this node.")
+    expect(page.locator("#queues-note")).to_have_text("No queues.")
 
 
 def test_updates_can_be_paused_and_resumed(open_node: OpenNode, look: Look) -> None:

@@ -34,6 +34,9 @@ GOTACKS: Final = 35
 DELJOBS: Final = 36
 GOTJOBS: Final = 37
 """SETACK, GOTACK, DELJOB and GOTJOB about many jobs."""
+QUERY: Final = 38
+RESULT: Final = 39
+"""Commands that only read, which one node runs for the console of another, and their replies."""
 CHALLENGE: Final = 48
 RESPONSE: Final = 49
 PROOF: Final = 50

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from disqued.resp.replies import Reply
 
 Requests: TypeAlias = Sequence[Sequence[bytes]]
 Then: TypeAlias = Callable[[list[Reply]], None]
 Ask: TypeAlias = Callable[[Requests, Then], None]
+Cancel: TypeAlias = Callable[[], None]
+AskMember: TypeAlias = Callable[[bytes, Requests, Then], "Cancel | None"]
+
+
+class Calls(NamedTuple):
+    """How the console runs commands for one request of the page, as the user of that request."""
+
+    ask: Ask
+    """On this node."""
+    ask_member: AskMember
+    """On another member, by its ID. Returns a function that cancels it; None if the member cannot be asked now."""
 
 
 class Caller(Protocol):
@@ -20,6 +31,9 @@ class Caller(Protocol):
 
     def ask(self, requests: Requests, then: Then) -> None:
         """Run commands and call `then` with their replies later, unless the connection ends before."""
+
+    def ask_member(self, member: bytes, requests: Requests, then: Then) -> Cancel | None:
+        """Have another member run commands for the user of this client, see `AskMember`."""
 
     def close(self) -> None:
         """Close the connection."""

@@ -33,9 +33,21 @@ NUMBERS: Final = (
     "aof_enabled",
     "aof_current_size",
     "cluster_max_skew_ms",
+    "leaving_jobs_left",
+    "leaving_jobs_transferred",
+    "leaving_rate",
+    "leaving_seconds_left",
 )
 """INFO fields that the page shows; missing fields are omitted."""
-TEXTS: Final = ("disqued_version", "build", "aof_last_write_status", "aof_refusing", "tcp_port")
+TEXTS: Final = (
+    "disqued_version",
+    "build",
+    "aof_last_write_status",
+    "aof_refusing",
+    "tcp_port",
+    "leaving_done",
+    "leaving_waits_for",
+)
 
 
 def node_figures(info: Reply) -> dict[str, Any]:

@@ -1,46 +1,60 @@
-"""Live updates of one page as server-sent events: the whole state once a second, and scans for queues in between."""
+"""Live updates of one page as server-sent events: the state of the cluster once a second, and scans in between.
+
+Each member answers for itself (`feed`): this node to commands, the others to queries on the cluster bus. What has not
+been answered in time is missing in the sums, and the page says so.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable
+from math import inf
 from typing import Any, Final
 
-from disqued.console.calling import Ask
-from disqued.console.figures import members, node_figures, queue_figures
+from disqued.console.calling import Calls, Cancel, Requests, Then
+from disqued.console.feed import Feed
+from disqued.console.figures import members
 from disqued.console.selection import QueueSelection
+from disqued.console.sums import longest, queue_rows, queue_sums, totals
 from disqued.core.runtime.state import NodeState
 from disqued.httproutes import OK, UNAVAILABLE, Answer, Exchange
-from disqued.resp.replies import Failure, Reply
+from disqued.queries.room import FEATURE_QUERY
+from disqued.resp.replies import Reply
 
 FIRST_S: Final = 0.1
-"""Delay of the first event, for a first scan."""
-UPDATE_S: Final = 1.0
-"""Interval of events."""
+"""Delay of the first figures of this node, for a first scan and the first answers of other members."""
 STEP_S: Final = 0.02
-"""Interval of scan steps, and of checks whether the client reads again,"""
-RESCAN_S: Final = 2.0
-"""and pause after a complete scan."""
+"""Interval of scan steps, and of checks whether the client reads again."""
+MAX_ASKED: Final = 64
+"""How many other members are asked."""
+UNSUPPORTED: Final = "unsupported"
+"""The state of a member that does not know queries."""
 EVENT_STREAM: Final = "text/event-stream; charset=utf-8"
-_LOCKED: Final = b"NOAUTH"
-_NODE: Final = ((b"info",), (b"cluster", b"nodes"), (b"hello",))
+_LOCKED: Final = "NOAUTH"
+_MEMBERS: Final = ((b"cluster", b"nodes"), (b"hello",))
 
 
 class Live:
     """The live updates of one page."""
 
     def __init__(
-        self, state: NodeState, exchange: Exchange, ask: Ask, selection: QueueSelection, opened: bytes | None
+        self,
+        state: NodeState,
+        exchange: Exchange,
+        calls: Calls,
+        selection: Callable[[], QueueSelection],
+        opened: bytes | None,
     ) -> None:
-        """`opened` is a queue that is always included."""
+        """`selection` makes a selection of queues for one member; `opened` is a queue that is always included."""
         self._state = state
         self._exchange = exchange
-        self._ask = ask
+        self._calls = calls
         self._selection = selection
         self._opened = opened
-        self._update_s = exchange.now_s() + FIRST_S
-        self._scan_s = 0.0
         self._began = False
+        self._own = Feed(self._ask_own, selection(), exchange.now_s() + FIRST_S, self._ask_members, inf)
+        self._others: dict[str, Feed] = {}
+        exchange.at_end(self._stop)
 
     def step(self) -> None:
         """Do what is due, and schedule the next step."""
@@ -48,67 +62,87 @@ class Live:
         now_s = exchange.now_s()
         if self._began and not exchange.reads:
             exchange.call_later(STEP_S, self.step)
-        elif now_s >= self._update_s:
-            self._update_s = now_s + UPDATE_S
-            self._update()
-        elif names := self._selection.to_measure():
-            self._ask(_qstats(names), lambda replies: self._measured(names, replies))
-        elif self._selection.match_names():
-            exchange.call_later(STEP_S, self.step)
-        elif now_s >= self._scan_s:
-            self._ask([[b"qscan", *self._selection.scan()]], self._scanned)
-        else:
-            exchange.call_later(min(self._update_s, self._scan_s) - now_s, self.step)
-
-    def _scanned(self, replies: list[Reply]) -> None:
-        self._selection.scanned(replies[0])
-        if self._selection.round_ended or not isinstance(replies[0], list):
-            self._scan_s = self._exchange.now_s() + RESCAN_S
-        self._exchange.call_later(STEP_S, self.step)
-
-    def _measured(self, names: Sequence[bytes], replies: list[Reply]) -> None:
-        self._selection.measured(_lengths(names, [queue_figures(reply) for reply in replies]))
-        self._exchange.call_later(STEP_S, self.step)
-
-    def _update(self) -> None:
-        """Request everything that the page shows."""
-        names = self._selection.names
-        opened = [] if self._opened is None else [self._opened]
-        self._ask([*_NODE, *_qstats([*opened, *names])], lambda replies: self._send_state(names, replies))
-
-    def _send_state(self, names: Sequence[bytes], replies: list[Reply]) -> None:
-        info, nodes, hello, *queues = replies
-        if isinstance(info, Failure) and info.text.startswith(_LOCKED):  # a password was set in the meantime
-            if self._began:
-                self._exchange.finish()
-            else:
-                self._exchange.answer(UNAVAILABLE, info.message)
             return
-        figures = [queue_figures(reply) for reply in queues]
-        opened = figures.pop(0) if self._opened is not None else None
-        self._selection.measured(_lengths(names, figures))
-        ranks = {name: rank for rank, name in enumerate(self._selection.names)}
-        chosen = sorted(
-            (ranks[name], queue)
-            for name, queue in zip(names, figures, strict=True)
-            if queue is not None and name in ranks
-        )
+        self._follow_members(now_s)
+        wanted = self._wanted()
+        feeds = self._feeds().values()
+        for feed in feeds:
+            feed.step(now_s, wanted)
+        exchange.call_later(max(STEP_S, min(feed.due_s for feed in feeds) - now_s), self.step)
+
+    def _follow_members(self, now_s: float) -> None:
+        """Ask those nodes that are members now."""
+        peers = [peer for peer in self._state.view.peers.values() if not peer.in_handshake]
+        known = {peer.id.decode() for peer in peers[:MAX_ASKED]}
+        for gone in self._others.keys() - known:
+            self._others.pop(gone).close()
+        for node in sorted(known - self._others.keys()):
+            self._others[node] = Feed(self._asking(node.encode()), self._selection(), now_s, lambda: None)
+
+    def _feeds(self) -> dict[str, Feed]:
+        """This node, then the others."""
+        return {self._state.view.node_id.decode(): self._own, **self._others}
+
+    def _wanted(self) -> list[bytes]:
+        """The queues that the page shows."""
+        opened = [] if self._opened is None else [self._opened]
+        return [*opened, *longest(self._feeds().values(), self._own.selection)]
+
+    def _ask_own(self, requests: Requests, then: Then) -> Cancel:
+        self._calls.ask(requests, then)
+        return lambda: None
+
+    def _asking(self, member: bytes) -> Callable[[Requests, Then], Cancel | None]:
+        return lambda requests, then: self._calls.ask_member(member, requests, then)
+
+    def _ask_members(self) -> None:
+        """This node has told its figures: ask it for the members, too."""
+        if not self._own.why.startswith(_LOCKED):
+            self._calls.ask(_MEMBERS, self._send_state)
+        elif self._began:  # a password was set in the meantime
+            self._exchange.finish()
+        else:
+            self._exchange.answer(UNAVAILABLE, self._own.why)
+
+    def _send_state(self, replies: list[Reply]) -> None:
+        nodes, hello = replies
+        feeds = self._feeds()
         view = self._state.view
+        sums = [(name, queue_sums(feeds, name)) for name in longest(feeds.values(), self._own.selection)]
+        rank = self._own.selection.rank
+        ranked = sorted((rank(name, row["len"]), row) for name, row in sums if row is not None)
+        answering = [feed for feed in feeds.values() if feed.figures]
         self._send(
             {
                 "now_ms": int(self._state.now_ms),
                 "node": view.node_id.decode(),
                 "leaving": bool(view.leaving),
                 "actions": self._state.config.http_actions,
-                "figures": node_figures(info),
-                "members": members(nodes, hello),
+                "figures": self._own.figures,
+                "totals": {**totals(feeds.values()), "asked": len(feeds)},
+                "members": [row | self._answers(row["id"]) for row in members(nodes, hello)],
                 "known_members": int(view.size),
-                "queues": [queue for _, queue in chosen],
-                "complete": self._selection.complete,
-                "opened": opened,
+                "queues": [row for _, row in ranked],
+                "complete": all(feed.selection.complete for feed in answering),
+                "opened": None if self._opened is None else queue_sums(feeds, self._opened),
+                "opened_at": [] if self._opened is None else queue_rows(feeds, self._opened),
             }
         )
-        self._exchange.call_later(STEP_S, self.step)
+
+    def _answers(self, node: str) -> dict[str, Any]:
+        """What a member told about itself."""
+        feed = self._feeds().get(node)
+        if feed is None:
+            return {"answer": UNSUPPORTED, "why": "", "figures": {}}
+        peer = self._state.view.peers.get(node.encode())
+        old = peer is not None and peer.connected and not peer.features & FEATURE_QUERY
+        return {"answer": UNSUPPORTED if old else feed.state, "why": feed.why, "figures": feed.figures}
+
+    def _stop(self) -> None:
+        """The page is gone: refer to nothing in a circle, because there is no garbage collector."""
+        for feed in self._feeds().values():
+            feed.close()
+        self._others.clear()
 
     def _send(self, update: dict[str, Any]) -> None:
         event = f"event: state\ndata: {json.dumps(update, separators=(',', ':'))}\n\n".encode()
@@ -117,11 +151,3 @@ class Live:
         else:  # the node has replied, so the stream can begin
             self._began = True
             self._exchange.stream(Answer(OK, event, content_type=EVENT_STREAM))
-
-
-def _qstats(names: Sequence[bytes]) -> list[list[bytes]]:
-    return [[b"qstat", name] for name in names]
-
-
-def _lengths(names: Sequence[bytes], figures: Sequence[dict[str, Any] | None]) -> list[tuple[bytes, int | None]]:
-    return [(name, None if one is None else one["len"]) for name, one in zip(names, figures, strict=True)]

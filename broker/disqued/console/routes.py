@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from disqued.console import actions, assets, guard
 from disqued.console.access import NEEDS_LOGIN, wait_answer
-from disqued.console.calling import Ask, Caller, Callers, Requests, Then
+from disqued.console.calling import Caller, Callers, Calls, Cancel, Requests, Then
 from disqued.console.jobs import MAX_BODY_BYTES, PEEKS, STATES, Search
 from disqued.console.live import Live
 from disqued.console.selection import MAX_SELECTED, SORTS, QueueSelection
@@ -85,9 +86,9 @@ class Console:
         if opened is not None and len(opened) > MAX_NAME_BYTES:
             exchange.answer(BAD_REQUEST, f"queue is longer than {MAX_NAME_BYTES} bytes")
             return
-        ask = self._authorize(node, exchange, MAX_TEXT_BYTES)
-        if ask is not None:
-            Live(node.state, exchange, ask, QueueSelection(search, sort, int(most)), opened).step()
+        calls = self._authorize(node, exchange, MAX_TEXT_BYTES)
+        if calls is not None:
+            Live(node.state, exchange, calls, partial(QueueSelection, search, sort, int(most)), opened).step()
 
     def _jobs(self, node: Node, exchange: Exchange) -> None:
         """Send some jobs of a queue."""
@@ -98,12 +99,12 @@ class Console:
         if queue is None or state not in {*PEEKS, *STATES}:
             exchange.answer(BAD_REQUEST, f"invalid queue or state; state is one of: {', '.join((*PEEKS, *STATES))}")
             return
-        ask = self._authorize(node, exchange, MAX_BODY_BYTES)
-        if ask is None:
+        calls = self._authorize(node, exchange, MAX_BODY_BYTES)
+        if calls is None:
             return
         search = Search(
             exchange,
-            ask,
+            calls.ask,
             lambda: int(node.state.now_ms),
             lambda jobs, cursor: _send_json(exchange, {"jobs": jobs, "cursor": cursor}),
         )
@@ -123,12 +124,12 @@ class Console:
         except actions.InvalidActionError as error:
             exchange.answer(BAD_REQUEST, str(error))
             return
-        ask = self._authorize(node, exchange, MAX_BODY_BYTES)
-        if ask is not None:
-            ask([command], lambda replies: _send_result(exchange, replies[0]))
+        calls = self._authorize(node, exchange, MAX_BODY_BYTES)
+        if calls is not None:
+            calls.ask([command], lambda replies: _send_result(exchange, replies[0]))
 
-    def _authorize(self, node: Node, exchange: Exchange, most_bytes: int) -> Ask | None:
-        """Check access and return a function that runs commands; None if the request was refused."""
+    def _authorize(self, node: Node, exchange: Exchange, most_bytes: int) -> Calls | None:
+        """Check access and return how to run commands; None if the request was refused."""
         request = exchange.request
         why = guard.cross_origin_error(request.headers, password=not node.state.users.open_to_all)
         if why:
@@ -145,7 +146,10 @@ class Console:
             named = [[self._names.get(command, command), *words] for command, *words in requests]
             caller.ask(named, lambda replies: exchange.run(lambda: then(replies)))
 
-        return ask
+        def ask_member(member: bytes, requests: Requests, then: Then) -> Cancel | None:
+            return caller.ask_member(member, requests, lambda replies: exchange.run(lambda: then(replies)))
+
+        return Calls(ask, ask_member)
 
 
 def _log_in(node: Node, caller: Caller, request: Request) -> Answer | None:

@@ -1,4 +1,4 @@
-"""Selects the queues that the page shows: the longest ones, or the first by name, among those whose names match.
+"""Selects the queues of one member for the page: the longest ones, or the first by name, among those whose names match.
 
 A node can have a hundred thousand queues. QSCAN scans them repeatedly, in small steps, and QSTAT is called only for
 candidates. So the selection can be slightly out of date, but not the statistics of the selected queues.
@@ -33,15 +33,15 @@ SORTS: Final[dict[str, Callable[[bytes, int], _Rank]]] = {
 
 
 class QueueSelection:
-    """The selected queues of one page."""
+    """The selected queues of one member."""
 
     def __init__(self, search: bytes, sort: str, most: int) -> None:
         """`search` is a glob pattern, or a word without special characters that matches anywhere in a name."""
         self._search = search
         self._is_pattern = bool(_SPECIAL.intersection(search))
-        self._rank = SORTS[sort]
+        self.rank = SORTS[sort]
+        self.most = most
         self._by_length = sort == "length"
-        self._most = most
         self._lengths: dict[bytes, int] = {}
         """Lengths of the selected queues."""
         self._cursor = b"0"
@@ -55,9 +55,21 @@ class QueueSelection:
         """Whether the last QSCAN reached the end."""
 
     @property
+    def lengths(self) -> dict[bytes, int]:
+        """The lengths of the selected queues."""
+        return self._lengths
+
+    @property
     def names(self) -> list[bytes]:
         """The selected queues in order."""
-        return sorted(self._lengths, key=lambda name: self._rank(name, self._lengths[name]))
+        return sorted(self._lengths, key=lambda name: self.rank(name, self._lengths[name]))
+
+    def forget(self) -> None:
+        """Begin again, without any queues."""
+        self._lengths.clear()
+        self._untried, self._found = [], []
+        self._cursor = b"0"
+        self.complete = False
 
     def scan(self) -> list[bytes]:
         """Return the arguments of the next QSCAN."""
@@ -72,8 +84,8 @@ class QueueSelection:
         self.round_ended = self._cursor == b"0"
         names = [name for name in map(bytes_of, reply[1]) if len(name) <= MAX_NAME_BYTES and name not in self._lengths]
         if not self._by_length and self._full:
-            last = max(self._rank(name, 0) for name in self._lengths)
-            names = [name for name in names if self._rank(name, 0) < last]
+            last = max(self.rank(name, 0) for name in self._lengths)
+            names = [name for name in names if self.rank(name, 0) < last]
         if self._is_pattern:
             self._untried = names
         else:
@@ -108,7 +120,7 @@ class QueueSelection:
                 self._lengths.pop(name, None)
             else:
                 self._lengths[name] = length
-        for name in self.names[self._most :]:
+        for name in self.names[self.most :]:
             del self._lengths[name]
         self._update_complete()
 
@@ -122,4 +134,4 @@ class QueueSelection:
 
     @property
     def _full(self) -> bool:
-        return len(self._lengths) >= self._most
+        return len(self._lengths) >= self.most

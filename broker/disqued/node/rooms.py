@@ -22,6 +22,7 @@ from disqued.introspection import SUBSYSTEM as INTROSPECTION
 from disqued.leaving import SUBSYSTEM as LEAVING
 from disqued.membership import SUBSYSTEM as MEMBERSHIP
 from disqued.persistence import SUBSYSTEM as PERSISTENCE
+from disqued.queries import SUBSYSTEM as QUERIES
 from disqued.replication import SUBSYSTEM as REPLICATION
 
 
@@ -59,4 +60,5 @@ ROOMS: Final = Rooms(
     LEAVING,
     PERSISTENCE,
     INTROSPECTION,
+    QUERIES,
 )

@@ -6,14 +6,17 @@ Its connection is that of a TCP client, on top of an in-process pipe.
 
 from __future__ import annotations
 
+import contextlib
 from asyncio import AbstractEventLoop, Transport
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Final
 
-from disqued.console.calling import Requests, Then
+from disqued.console.calling import Cancel, Requests, Then
 from disqued.core.runtime.authentication import authenticate
-from disqued.resp.replies import Failure, Reply, read_replies
+from disqued.queries.room import Asker, queries_of
+from disqued.resp.replies import Failure, Reply, ReplyFormatError, read_replies
 from disqued.resp.writer import request
 from disqued.server.connection import Connection
 from disqued.server.shell import Shell
@@ -108,6 +111,28 @@ class Caller:
         if connection is not None and requests:
             self._asked.append((len(requests), then))
             connection.data_received(b"".join(map(request, requests)))
+
+    def ask_member(self, member: bytes, requests: Requests, then: Then) -> Cancel | None:
+        """Have another member run commands for the user of this caller, then call `then` with their replies.
+
+        Returns a function that cancels that; None if the member cannot be asked now.
+        """
+        connection, state = self._connection, self._shell.node.state
+        peer = state.view.peers.get(member)
+        if connection is None or connection.user is None or peer is None:
+            return None
+        asker = Asker(connection.user.name, logged_in=bool(connection.login))
+        queries = queries_of(state)
+        number = queries.ask(peer, asker, requests, lambda data: self._answered(data, then))
+        if number == 0:
+            return None
+        self._shell.settle()
+        return partial(queries.forget, number)
+
+    def _answered(self, data: bytes, then: Then) -> None:
+        """A member answered. What is not a list of replies is the same as no answer."""
+        with contextlib.suppress(EOFError, ReplyFormatError):
+            self._loop.call_soon(then, read_replies([data], self._most_bytes))
 
     def received(self, parts: Iterable[bytes | bytearray | memoryview]) -> None:
         """Take replies. The node is writing its output, so `then` is called in a later turn."""

@@ -16,6 +16,7 @@ files; with `--write` it rewrites them. The script knows these lines:
 | `heal` | removes all cuts and losses |
 | `crash 2`, `restart 2`, `pause 2`, `resume 2` | SIGKILL, start again with the files it has, SIGSTOP, SIGCONT |
 | `secret 1 TEXT ...` | write the file `/secret` of node 1, and send the node SIGHUP |
+| `ask 1 2 QSTAT mail` | node 1 has node 2 run a command, as its console does |
 | `show PING PONG` | show these messages too |
 
 `J1`, `J2` stand for jobs in the order in which they appear, `N1` for the ID of node 1, and times are seconds since the
@@ -47,6 +48,7 @@ from disqued.bus import kinds
 from disqued.bus.frame import LISTED_BYTES, Frame
 from disqued.client import ResponseError
 from disqued.config import Config
+from disqued.core.access.users import DEFAULT
 from disqued.core.jobs.codec import unpack
 from disqued.core.jobs.job import STATE_NAMES, Job
 from disqued.core.queues.queue import PAUSE_NAMES
@@ -54,6 +56,8 @@ from disqued.membership.authentication import NEEDED
 from disqued.node import ROOMS
 from disqued.persistence.parse import LOADJOB, Entry
 from disqued.persistence.reader import EntryReader
+from disqued.queries.answering import parsed_query
+from disqued.queries.room import Asker, queries_of
 from disqued.testing.cluster import Cluster, Member
 from disqued.testing.local import LocalClient, Reply
 from disqued.testing.logged import LOG_NAME
@@ -252,6 +256,9 @@ def _details(frame: Frame) -> Iterator[str]:
     elif frame.kind == kinds.RESPONSE:
         proofs = int.from_bytes(frame.payload[:4], "big")
         yield "without CHALLENGE" if proofs == NEEDED else f"proofs {proofs}"
+    elif frame.kind == kinds.QUERY:
+        _, *commands = parsed_query(frame.payload)
+        yield from (b" ".join(words).decode() for words in commands)
     yield from (name for bit, name in FLAGS.items() if frame.message_flags & bit)
 
 
@@ -303,6 +310,18 @@ def _secret(stage: Stage, words: list[str]) -> None:
     member.node.files_changed(member.now_ms)
 
 
+def _ask(stage: Stage, words: list[str]) -> None:
+    one, other = stage.member(words[0]), stage.member(words[1])
+    state = one.node.state
+    command = [word.encode() for word in words[2:]]
+
+    def ask() -> None:
+        queries_of(state).ask(state.view.peers[other.id], Asker(DEFAULT, logged_in=False), [command], lambda _: None)
+        one.flush()
+
+    one.on_input(ask)
+
+
 _VERBS: Final[dict[str, Callable[[Stage, list[str]], None]]] = {
     "wait": _wait,
     "cut": lambda stage, words: _links(stage, words, stage.cluster.cut),
@@ -314,6 +333,7 @@ _VERBS: Final[dict[str, Callable[[Stage, list[str]], None]]] = {
     "pause": lambda stage, words: stage.member(words[0]).pause(),
     "resume": lambda stage, words: stage.member(words[0]).resume(),
     "secret": _secret,
+    "ask": _ask,
     "show": lambda stage, words: stage.shown.update(words),
 }
 

@@ -1,6 +1,7 @@
-// The console: keeps the connection to the node, and shows its state in the view that the URL selects.
+// The console: keeps the connection to the node, and shows the cluster in the view that the URL selects.
 
 import { Refused, listen, setPassword } from "./api.js";
+import { ClusterView } from "./cluster.js";
 import { askPassword } from "./dialogs.js";
 import { byId, setText } from "./dom.js";
 import { Histories } from "./history.js";
@@ -16,6 +17,7 @@ const TYPING_MS = 300;
 const MESSAGE_MS = 6000;
 
 const histories = new Histories();
+const clusterView = new ClusterView();
 const nodeView = new NodeView();
 const queuesView = new QueuesView(histories);
 const queueView = new QueueView(histories, report);
@@ -71,11 +73,15 @@ function take(update) {
   retry_ms = FIRST_RETRY_MS;
   if (Date.now() - noticed_ms > MESSAGE_MS) notice("");
   if (byId("dot").dataset.state !== "live") showState("live", "Live");
+  clusterView.add(update);
   nodeView.add(update);
   const queues = new Map(update.queues.map((queue) => [queue.queue, queue]));
   if (update.opened) queues.set(update.opened.queue, update.opened);
-  for (const [key, queue] of queues) histories.of(key).add(update.now_ms, queue, ["jobs_in", "jobs_out"]);
+  for (const [key, queue] of queues) {
+    histories.of(key).add(update.now_ms, { ...queue, in_per_s: queue.in_per_s ?? 0, out_per_s: queue.out_per_s ?? 0 }, []);
+  }
   histories.forget(update.now_ms);
+  clusterView.show(update);
   nodeView.show(update);
   queuesView.show(update, byId("match").value.trim());
   queueView.show(update);

@@ -1,6 +1,6 @@
-// This node and the other nodes of its cluster.
+// The node that serves this page.
 
-import { Rows, byId, chip, setText } from "./dom.js";
+import { byId, chip, setText } from "./dom.js";
 import { bytes, count, rate, span } from "./format.js";
 import { Series } from "./history.js";
 import { Tiles } from "./tiles.js";
@@ -12,20 +12,12 @@ const LEVELS = [
   { note: "above 95 %: evicting jobs", tone: "bad" },
   { note: "limit reached: new jobs are refused", tone: "bad" },
 ];
-const FLAGS = {
-  "fail?": ["suspected", "warn"],
-  fail: ["failed", "bad"],
-  handshake: ["handshake", "warn"],
-  noaddr: ["unknown address", "warn"],
-  leaving: ["leaving", "warn"],
-};
-
 const TILES = [
   {
     title: "Queued jobs",
     show: ({ figures, series }) => ({
       value: count(figures.queued_jobs),
-      note: `of ${count(figures.registered_jobs)} on this node`,
+      note: `of ${count(figures.registered_jobs)}`,
       curve: series.values("queued_jobs"),
       curveLabel: "Queued jobs in the last two minutes",
     }),
@@ -83,30 +75,10 @@ const TILES = [
   },
 ];
 
-function nameOf(member) {
-  return member.address.replace(/^:/, "this host:") + (member.myself ? " (this node)" : "");
-}
-
-function stateOf(member) {
-  if (!member.flags.length) return [chip("member", "good")];
-  return member.flags.map((flag) => chip(...(FLAGS[flag] ?? [flag, "warn"])));
-}
-
-function linkOf(member) {
-  if (member.myself) return "–";
-  return member.connected ? chip("connected", "good") : chip("down", "bad");
-}
-
 export class NodeView {
   constructor() {
     this.series = new Series();
     this.tiles = new Tiles(byId("tiles"), TILES);
-    this.members = new Rows(byId("members"), "Nodes of the cluster, as seen by this node", [
-      { title: "Node", head: true, fill: (cell, member) => setText(cell, nameOf(member)) },
-      { title: "State", fill: (cell, member) => cell.replaceChildren(...stateOf(member)) },
-      { title: "Link", fill: (cell, member) => cell.replaceChildren(linkOf(member)) },
-      { title: "ID", kind: "wide mono", fill: (cell, member) => setText(cell, member.id) },
-    ]);
   }
 
   add(update) {
@@ -129,12 +101,5 @@ export class NodeView {
     chips.push(chip(update.actions ? "actions enabled" : "read-only"));
     byId("chips").replaceChildren(...chips);
     this.tiles.fill({ figures, series: this.series });
-    const unhealthy = members.filter((member) => !member.myself && (member.flags.length || !member.connected)).length;
-    const hidden = update.known_members - members.length;
-    const notes = [update.known_members === 1 ? "1 node" : `${count(update.known_members)} nodes`];
-    if (hidden > 0) notes.push(`${hidden} not shown`);
-    if (unhealthy) notes.push(`${unhealthy} with problems`);
-    setText(byId("cluster-note"), notes.join(", "));
-    this.members.show(members, (member) => member.id);
   }
 }

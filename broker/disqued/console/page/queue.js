@@ -1,10 +1,12 @@
-// One queue: its statistics and actions.
+// One queue: its figures in the whole cluster and on each member, its jobs on this node, and actions.
 
 import { act } from "./api.js";
+import { nameOf } from "./cluster.js";
 import { confirmed } from "./dialogs.js";
-import { byId, chip, el, setText } from "./dom.js";
+import { Rows, byId, chip, el, setText } from "./dom.js";
 import { count, rate, span } from "./format.js";
 import { JobsView } from "./jobs.js";
+import { PAUSES } from "./queues.js";
 import { Tiles } from "./tiles.js";
 
 const STATES = [
@@ -14,9 +16,7 @@ const STATES = [
   ["all", "Both paused", "Pause both", "Clients that add jobs get an error, and clients that fetch jobs block."],
 ];
 
-const GONE = "This queue does not exist on this node. Queues that are empty and unused for some time are deleted.";
-const PAUSED = { in: "input paused", out: "output paused", all: "paused" };
-
+const GONE = "No member that answers has this queue. Queues that are empty and unused for some time are deleted.";
 const TILES = [
   {
     title: "Queued jobs",
@@ -29,18 +29,18 @@ const TILES = [
   {
     title: "In per second",
     show: ({ queue, series }) => ({
-      value: rate(series.rate("jobs_in")),
+      value: rate(queue.in_per_s),
       note: `${count(queue.jobs_in)} in total`,
-      curve: series.rates("jobs_in"),
+      curve: series.values("in_per_s"),
       curveLabel: "Jobs queued per second in the last two minutes",
     }),
   },
   {
     title: "Out per second",
     show: ({ queue, series }) => ({
-      value: rate(series.rate("jobs_out")),
+      value: rate(queue.out_per_s),
       note: `${count(queue.jobs_out)} in total`,
-      curve: series.rates("jobs_out"),
+      curve: series.values("out_per_s"),
       curveLabel: "Jobs delivered per second in the last two minutes",
     }),
   },
@@ -53,7 +53,7 @@ const TILES = [
       curveLabel: "Blocked clients in the last two minutes",
     }),
   },
-  { title: "From other nodes", show: ({ queue }) => ({ value: `${rate(queue.imports)}/s`, note: "imported jobs" }) },
+  { title: "Between nodes", show: ({ queue }) => ({ value: `${rate(queue.imports)}/s`, note: "imported jobs" }) },
 ];
 
 export class QueueView {
@@ -64,6 +64,16 @@ export class QueueView {
     this.last = null;
     this.tiles = new Tiles(byId("queue-tiles"), TILES);
     this.jobs = new JobsView(report);
+    const figure = (title, text) => ({ title, kind: "number", fill: (cell, row) => setText(cell, text(row)) });
+    this.members = new Rows(byId("queue-members"), "The queue on each member", [
+      { title: "Member", head: true, fill: (cell, row) => setText(cell, row.name) },
+      figure("Queued", (row) => count(row.len)),
+      figure("In per second", (row) => rate(row.in_per_s)),
+      figure("Out per second", (row) => rate(row.out_per_s)),
+      figure("Imported per second", (row) => rate(row.imports)),
+      figure("Blocked clients", (row) => count(row.blocked)),
+      { title: "Pause", fill: (cell, row) => setText(cell, PAUSES[row.pause] ?? "–") },
+    ]);
     this.everywhere = el("input", { type: "checkbox", id: "everywhere" });
     this.buttons = STATES.map(([state, name, verb, text]) => {
       const pause = () => this.pause(state, verb, text);
@@ -92,6 +102,10 @@ export class QueueView {
     const queue = update.opened;
     byId("queue-tiles").hidden = queue === null;
     byId("pausing").hidden = !update.actions || queue === null;
+    byId("queue-spread").hidden = update.known_members === 1 || queue === null;
+    const names = new Map(update.members.map((member) => [member.id, nameOf(member)]));
+    const rows = update.opened_at.map((row) => ({ ...row, name: names.get(row.id) ?? row.id.slice(0, 8) }));
+    this.members.show(rows, (row) => row.id);
     this.jobs.allow(update.actions);
     if (queue === null) {
       this.setTitle(this.last?.shown ?? decodeKey(this.key));
@@ -99,7 +113,7 @@ export class QueueView {
       return;
     }
     this.last = queue;
-    this.setTitle(queue.shown || "(no name)", PAUSED[queue.pause]);
+    this.setTitle(queue.shown || "(no name)", PAUSES[queue.pause]);
     setText(byId("queue-note"), update.actions ? "" : "Read-only: actions are disabled on this node (http-actions).");
     for (const [state, button] of this.buttons) button.setAttribute("aria-pressed", String(state === queue.pause));
     this.tiles.fill({ queue, series: this.histories.of(queue.queue) });

@@ -4,12 +4,11 @@ import { Rows, byId, chip, el, setText } from "./dom.js";
 import { count, rate, span } from "./format.js";
 import { drawSpark } from "./spark.js";
 
-const PAUSES = { in: "input paused", out: "output paused", all: "paused" };
+export const PAUSES = { in: "input paused", out: "output paused", all: "paused", different: "paused on some members" };
 
 export class QueuesView {
   constructor(histories) {
-    const speed = (queue, counter) => rate(histories.of(queue.queue).rate(counter));
-    this.rows = new Rows(byId("queues"), "Queues of this node", [
+    this.rows = new Rows(byId("queues"), "Queues of the cluster", [
       { title: "Queue", head: true, fill: (cell, queue) => this.fillName(cell, queue) },
       { title: "Queued", kind: "number", fill: (cell, queue) => setText(cell, count(queue.len)) },
       {
@@ -20,8 +19,8 @@ export class QueuesView {
           drawSpark(cell, histories.of(queue.queue).values("len"), label);
         },
       },
-      { title: "In per second", kind: "number", fill: (cell, queue) => setText(cell, speed(queue, "jobs_in")) },
-      { title: "Out per second", kind: "number", fill: (cell, queue) => setText(cell, speed(queue, "jobs_out")) },
+      { title: "In per second", kind: "number", fill: (cell, queue) => setText(cell, rate(queue.in_per_s)) },
+      { title: "Out per second", kind: "number", fill: (cell, queue) => setText(cell, rate(queue.out_per_s)) },
       { title: "Blocked clients", kind: "number", fill: (cell, queue) => setText(cell, count(queue.blocked)) },
       { title: "Idle", kind: "number", fill: (cell, queue) => setText(cell, span(queue.idle_s)) },
     ]);
@@ -38,14 +37,19 @@ export class QueuesView {
   }
 
   show(update, search) {
-    const known = update.figures.registered_queues ?? 0;
+    const known = update.totals.registered_queues;
+    const silent = update.totals.asked - update.totals.answering;
     const shown = update.queues.length;
     let note = "";
     if (update.figures.loading) note = "The node is loading its jobs; queues are shown afterwards.";
     else if (!shown && !update.complete) note = "Loading…";
-    else if (!shown) note = search ? "No queue matches." : "No queues on this node.";
-    else if (shown < known) note = `${count(shown)} of ${count(known)} queues${update.complete ? "" : ", still scanning"}`;
-    setText(byId("queues-note"), note);
+    else if (!shown) note = search ? "No queue matches." : "No queues.";
+    else if (shown < known) {
+      const least = update.known_members > 1 ? "at least " : "";
+      note = `${count(shown)} of ${least}${count(known)} queues${update.complete ? "" : ", still scanning"}`;
+    }
+    const missing = silent ? `Without ${silent === 1 ? "a member that does" : `${silent} members that do`} not answer.` : "";
+    setText(byId("queues-note"), [note, missing].filter(Boolean).join(" "));
     byId("queues").hidden = !shown;
     this.rows.show(update.queues, (queue) => queue.queue);
   }
