@@ -186,6 +186,7 @@ BAD: Final[tuple[tuple[Json, str], ...]] = (
     ({"auth": {"enabled": False, "secretName": "mine"}}, "remove one of them"),
     ({"auth": {"secretName": "mine", "rotation": 1}}, "change the password in the Secret auth.secretName instead"),
     ({"auth": {"secretName": "jobs-auth"}}, "use a Secret with another name"),
+    ({"auth": {"secretName": "jobs-default-user"}}, "use a Secret with another name"),
     ({"service": {"type": "ExternalName"}}, 'supported values: "ClusterIP", "NodePort", "LoadBalancer"'),
     ({"service": {"port": 0}}, "should be greater than or equal to 1"),
     ({"drain": {"onTimeout": "Drop"}}, 'supported values: "Wait", "Retain", "Force"'),

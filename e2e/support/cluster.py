@@ -42,8 +42,8 @@ class Members:
         return f"{self.name}.{self.namespace}.svc"
 
     @property
-    def auth_secret(self) -> str:
-        """Name of the Secret that holds the password, if there is one."""
+    def client_secret(self) -> str:
+        """Name of the Secret that holds the password for clients, if there is one."""
         return f"{self.name}-auth"
 
     @property
@@ -54,7 +54,7 @@ class Members:
     @property
     def password(self) -> str | None:
         """The current password; None if there is none."""
-        secret = self.kube.find("Secret", self.auth_secret, self.namespace)
+        secret = self.kube.find("Secret", self.client_secret, self.namespace)
         return (
             base64.b64decode(secret["data"]["password"]).decode() if secret and "password" in secret["data"] else None
         )
@@ -131,6 +131,11 @@ class DisqueCluster(Members):
     def __init__(self, kube: Kube, namespace: str, name: str, image: str) -> None:
         super().__init__(kube, namespace, name)
         self._image = image
+
+    @property
+    def client_secret(self) -> str:
+        """Name of the Secret that holds the password for clients, if there is one."""
+        return f"{self.name}-default-user"
 
     def manifest(self, **spec: Any) -> Json:
         """Return the resource, with small pods and volumes and short pauses during rollouts."""

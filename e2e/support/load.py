@@ -126,7 +126,7 @@ class Load:
         }
 
     def _manifest(self, pod: str, task: str, settings: Json) -> Json:
-        secret = {"secretName": self._cluster.auth_secret, "optional": True}
+        secret = {"secretName": self._cluster.client_secret, "optional": True}
         spec: Json = {
             "restartPolicy": "Never",
             "automountServiceAccountToken": False,

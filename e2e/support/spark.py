@@ -162,7 +162,7 @@ def _with(options: dict[str, str | None], words: list[str]) -> list[str]:
 
 def _renamed(word: str, cluster: Members) -> str:
     """Replace the name of the cluster in an argument; the manifests are for a cluster named `jobs`."""
-    return word.replace("jobs-auth", cluster.auth_secret).replace("jobs:7711", f"{cluster.name}:7711")
+    return word.replace("jobs-default-user", cluster.client_secret).replace("jobs:7711", f"{cluster.name}:7711")
 
 
 def _succeeded(jobs: list[Json]) -> Any:

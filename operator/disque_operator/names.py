@@ -33,9 +33,9 @@ One pod at a time, and refused like a scale-down. A replacement pod does not hav
 
 # Annotations and labels that the operator sets
 ROTATION: Final = f"{GROUP}/rotation"
-"""On the Secret with the password: the value of `auth.rotation` for which the password was generated."""
+"""On the Secrets with the password: the value of `auth.rotation` for which the password was generated."""
 ROTATED_AT: Final = f"{GROUP}/rotated-at"
-"""On the Secret with the password: when the password replaced the previous one, for example `2026-01-31T12:00:00Z`."""
+"""On the Secrets with the password: when the password replaced the previous one, for example `2026-01-31T12:00:00Z`."""
 CLUSTER_LABEL: Final = f"{GROUP}/cluster"
 """On all objects of a cluster: the name of the resource."""
 DRAINED: Final = f"{GROUP}/drained"
@@ -76,6 +76,11 @@ def client_service(cluster: str) -> str:
     return cluster
 
 
+def client_host(cluster: str, namespace: str) -> str:
+    """Return the host name of the service for clients."""
+    return f"{client_service(cluster)}.{namespace}.svc"
+
+
 def members_service(cluster: str) -> str:
     """Return the name of the headless service that gives each pod its host name, ready or not."""
     return f"{cluster}-members"
@@ -87,8 +92,13 @@ def config_map(cluster: str) -> str:
 
 
 def auth_secret(cluster: str) -> str:
-    """Return the name of the Secret with the passwords and the configuration file that contains them."""
+    """Return the name of the brokers' Secret: all passwords, and the configuration file that contains them."""
     return f"{cluster}-auth"
+
+
+def client_secret(cluster: str) -> str:
+    """Return the name of the Secret that clients read: how to connect as the user `default`."""
+    return f"{cluster}-default-user"
 
 
 def disruption_budget(cluster: str) -> str:

@@ -38,6 +38,7 @@ NAMED: Final[tuple[tuple[str, Callable[[str], str]], ...]] = (
     ("NetworkPolicy", names.network_policy),
     ("PodDisruptionBudget", names.disruption_budget),
     ("Secret", names.auth_secret),
+    ("Secret", names.client_secret),
     ("Service", names.client_service),
     ("Service", names.members_service),
     ("ServiceAccount", names.service_account),
@@ -126,10 +127,10 @@ async def observe_cluster(
             key=lambda pod: pod.ordinal,
         )
     )
-    auth = found.by_name.get(("Secret", names.auth_secret(spec.name)))
-    passwords = _passwords(auth, now_s)
+    passwords = _passwords(found.by_name.get(("Secret", names.auth_secret(spec.name))), now_s)
+    client_passwords = _passwords(found.by_name.get(("Secret", names.client_secret(spec.name))), now_s)
     own_password = _data(found.own_secret).get("password")
-    keys = _keys(passwords, own_password)
+    keys = _keys(passwords, client_passwords, own_password)
     asked = [pod for pod in pods if pod.ip and pod.phase == "Running"]
     directives = {*ALWAYS_ASKED, *resources.settings(spec)}
     answers = await asyncio.gather(*(_ask(spec, pod, address(pod), keys, directives, now_s) for pod in asked))
@@ -148,6 +149,7 @@ async def observe_cluster(
         stateful_set=_stateful_set(found.by_name.get(("StatefulSet", names.stateful_set(spec.name)))),
         volumes=_volumes(spec, found.by_name),
         passwords=passwords,
+        client_passwords=client_passwords,
         own_password=own_password,
         children=found.by_name,
         quota=_quota(found.refusals, now_s),
@@ -336,10 +338,11 @@ def _text(value: str) -> str | None:
         return None
 
 
-def _keys(passwords: Passwords | None, own: str | None) -> tuple[str, ...]:
+def _keys(passwords: Passwords | None, of_clients: Passwords | None, own: str | None) -> tuple[str, ...]:
     """Return all passwords that a broker may accept, the most likely first."""
     kept = (passwords.current, passwords.following, passwords.former) if passwords else ()
-    return tuple(dict.fromkeys(word for word in (*kept, own) if word))
+    clients = of_clients.current if of_clients else None
+    return tuple(dict.fromkeys(word for word in (*kept, clients, own) if word))
 
 
 def _quota(events: tuple[Json, ...], now_s: float) -> str:

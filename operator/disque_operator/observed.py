@@ -135,7 +135,7 @@ class StatefulSet:
 
 @dataclass(frozen=True)
 class Passwords:
-    """The contents of the Secret `names.auth_secret`."""
+    """The contents of the brokers' Secret `names.auth_secret`; of the clients' Secret only the current password."""
 
     current: str
     """The password for clients."""
@@ -162,7 +162,9 @@ class Observed:
     stateful_set: StatefulSet | None = None
     volumes: tuple[Volume, ...] = ()
     passwords: Passwords | None = None
-    """None if the Secret or its key does not exist."""
+    """None if the brokers' Secret or its key does not exist."""
+    client_passwords: Passwords | None = None
+    """The same of the clients' Secret `names.client_secret`."""
     own_password: str | None = None
     """The `password` in the Secret `spec.auth.secret_name`; None if the Secret or its key does not exist."""
     children: Mapping[tuple[str, str], Json] = field(default_factory=dict)

@@ -1,17 +1,20 @@
 """Passwords: the password of the cluster, and its rotation without rejecting any client.
 
-The Secret says which passwords brokers accept. Brokers read it when they start, and the operator applies changes with
-CONFIG SET. Brokers accept a new password before clients can read it, and the previous one until clients have read it.
+The brokers' Secret says which passwords brokers accept. Brokers read it when they start, and the operator applies
+changes with CONFIG SET. Brokers accept a new password before clients can read it in their own Secret, which has only
+the current password, and the previous one until clients have read it.
 
 | observed | decision |
 |---|---|
 | there is no password yet | generate one, or use that of the user's Secret |
+| the brokers' Secret was deleted, the clients' Secret exists | restore it with that password, which brokers accept |
+| the clients' Secret was deleted, or never existed | create it (`children`) |
 | `auth.rotation` or the password in the user's Secret changed | store the new one as next password, not for clients |
 | all brokers accept the next password | it becomes the current one, and the current one the previous one |
 | a broker accepts only one of two passwords | set that one as `requirepass`, then the other as `requirepass-former` |
 | a broker accepts neither of two passwords | set `requirepass-former`, then the current one as `requirepass` |
 | `auth.graceSeconds` are over, all brokers accept the current one | remove the previous one from the Secret |
-| the Secret has only one password | set `requirepass` to it, then `requirepass-former` to empty |
+| the Secret has one password and the grace period is over | `requirepass` gets it, `requirepass-former` becomes empty |
 | another rotation while there are two passwords | wait, because brokers accept at most two |
 | authentication is disabled | set `requirepass` to empty; the Secret keeps the password, but not in its file |
 | the user's Secret does not exist | change nothing; do not create a cluster without a password |
@@ -80,6 +83,8 @@ def _wanted(view: ClusterView, fresh: str) -> tuple[Passwords | None, tuple[Note
                 f"--from-literal=password=… --namespace {view.spec.namespace}",
             ),
         )
+    if stored is None and view.observed.client_passwords is not None:
+        return view.observed.client_passwords, notes
     if stored is None:
         return (Passwords(own, None, auth.rotation, 0.0, timestamp(view.now_s)) if own else None), notes
     renewed = own and (own != stored.current if auth.secret_name else auth.rotation != stored.rotation)
@@ -123,6 +128,8 @@ def _follow(view: ClusterView, stored: Passwords) -> Iterator[Command]:
     """Yield commands that make brokers accept the passwords of the Secret."""
     other = stored.following or stored.former
     for member, broker in view.loaded:
+        if other is None and stored.rotated_s_ago < view.spec.auth.grace_s and _accepts(member, stored.current):
+            continue  # after a restored Secret, clients may still use a previous password that only brokers know
         changes = _alone(broker, stored.current) if other is None else _both(broker, stored.current, other)
         yield from (_set(member, broker, name, value) for name, value in changes)
 

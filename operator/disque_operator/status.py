@@ -35,7 +35,8 @@ def status(view: ClusterView, notes: Sequence[Note], drain: Json | None) -> Json
         "selector": ",".join(f"{name}={value}" for name, value in names.selector(view.spec.name).items()),
         "version": _version(view),
         **_images(view),
-        "endpoint": (f"{names.client_service(view.spec.name)}.{view.spec.namespace}.svc:{view.spec.service.port}"),
+        "endpoint": f"{names.client_host(view.spec.name, view.spec.namespace)}:{view.spec.service.port}",
+        "binding": {"name": names.client_secret(view.spec.name)},
         "conditions": found,
         "members": [_member(view, member) for member in view.members],
         "jobs": {
@@ -44,7 +45,7 @@ def status(view: ClusterView, notes: Sequence[Note], drain: Json | None) -> Json
         },
     }
     if view.spec.auth.enabled:
-        fields["secretName"] = names.auth_secret(view.spec.name)
+        fields["secretName"] = names.client_secret(view.spec.name)
     if drain is not None:
         fields["drain"] = drain
     return ClusterStatus.model_validate(fields).written()

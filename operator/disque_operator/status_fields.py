@@ -70,6 +70,12 @@ class JobCounts(_Part):
     queued: int = Field(default=0, description="Jobs in queues, waiting for a worker.")
 
 
+class Binding(_Part):
+    """The Secret for clients, as the Service Binding specification finds it."""
+
+    name: str = Field(description="The Secret with `type`, `provider`, `host`, `port`, `uri`, `username`, `password`.")
+
+
 class DrainProgress(_Part):
     """The drain that is in progress; absent if there is none."""
 
@@ -105,8 +111,10 @@ class ClusterStatus(_Part):
     image: str = Field(default="", description="Image of the pods.")
     former_image: str | None = Field(default=None, description="The previous image, for a rollback.")
     endpoint: str = Field(default="", description="Address for clients: host:port of the client service.")
+    binding: Binding | None = None
     secret_name: str | None = Field(
-        default=None, description="The Secret with the password in the key `password`; absent if there is no password."
+        default=None,
+        description="The Secret for clients, with the password in the key `password`; absent if there is no password.",
     )
     conditions: tuple[Condition, ...] = Field(
         default=(), description="Conditions of the cluster.", json_schema_extra=_map_by("type")

@@ -144,10 +144,10 @@ def test_test_pod_has_the_password_of_the_cluster(helm: Helm) -> None:
         env = {variable["name"]: variable for variable in container["env"]}
         return env.get("DISQUE_PASSWORD", {}).get("valueFrom", {}).get("secretKeyRef")
 
-    assert password({}) == {"name": names.auth_secret("demo-disque"), "key": "password"}
-    assert password({"auth": {"secretName": "mine"}}) == {"name": "mine", "key": "password"}
+    assert password({}) == {"name": names.client_secret("demo-disque"), "key": "password"}
+    assert password({"auth": {"secretName": "mine"}}) == {"name": names.client_secret("demo-disque"), "key": "password"}
     assert password({"auth": {"enabled": False}}) is None
-    assert password({"auth": None}) == {"name": names.auth_secret("demo-disque"), "key": "password"}
+    assert password({"auth": None}) == {"name": names.client_secret("demo-disque"), "key": "password"}
 
 
 def test_test_pod_is_not_selected_as_a_member(helm: Helm) -> None:
@@ -226,8 +226,8 @@ def test_notes_show_the_next_steps(helm: Helm) -> None:
     for line in (
         "kubectl -n here wait disquecluster/demo-disque --for=condition=Ready --timeout=5m",
         "helm test demo -n here",
-        "connect to demo-disque.here.svc:7711 with the password in the Secret demo-disque-auth",
-        "get secret demo-disque-auth -o go-template='{{.data.password | base64decode}}'",
+        "connect to demo-disque.here.svc:7711 with the password in the Secret demo-disque-default-user",
+        "get secret demo-disque-default-user -o go-template='{{.data.password | base64decode}}'",
     ):
         assert line in notes
     notes = helm.notes(

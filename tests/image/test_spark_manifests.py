@@ -143,7 +143,7 @@ def test_pipeline_accepts_the_arguments(name: str) -> None:
 def test_password_file_is_in_the_mounted_secret() -> None:
     for name in JOBS:
         conf, _, arguments = words(name)
-        mounts = {value for key, value in conf.items() if key.endswith(".secrets.jobs-auth")}
+        mounts = {value for key, value in conf.items() if key.endswith(".secrets.jobs-default-user")}
         assert arguments[1] == f"--password-file={mounts.pop()}/password"
         assert not mounts
 

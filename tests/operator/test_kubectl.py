@@ -244,7 +244,7 @@ def test_password_prints_only_the_password_on_standard_output(disque: Plugin) ->
     assert disque.ok("password", "orders") == f"{PASSWORD}\n"
     assert disque.json("password", "orders") == {
         "endpoint": "orders.shop.svc:7711",
-        "secret": "orders-auth",
+        "secret": "orders-default-user",
         "key": "password",
         "password": PASSWORD,
     }

@@ -258,20 +258,21 @@ def test_user_secret_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("passwords", "own", "expected"),
+    ("passwords", "of_clients", "own", "expected"),
     [
-        (Passwords("new", "old"), None, ("new", "old")),
-        (Passwords("old", following="new"), None, ("old", "new")),
-        (Passwords("new"), "newer", ("new", "newer")),
-        (Passwords("new"), "new", ("new",)),
-        (None, "mine", ("mine",)),
-        (None, None, ()),
+        (Passwords("new", "old"), Passwords("old"), None, ("new", "old")),
+        (Passwords("old", following="new"), Passwords("old"), None, ("old", "new")),
+        (Passwords("new"), Passwords("new"), "newer", ("new", "newer")),
+        (Passwords("new"), None, "new", ("new",)),
+        (None, Passwords("kept"), None, ("kept",)),
+        (None, None, "mine", ("mine",)),
+        (None, None, None, ()),
     ],
 )
 def test_all_possible_passwords_are_tried(
-    passwords: Passwords | None, own: str | None, expected: tuple[str, ...]
+    passwords: Passwords | None, of_clients: Passwords | None, own: str | None, expected: tuple[str, ...]
 ) -> None:
-    assert observe._keys(passwords, own) == expected
+    assert observe._keys(passwords, of_clients, own) == expected
 
 
 def test_latest_pod_rejection_is_reported_for_some_time() -> None:

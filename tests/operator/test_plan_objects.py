@@ -107,7 +107,11 @@ ROTATED: dict[str, tuple[Change, list[str]]] = {
     ),
     "all brokers accept the next password": (
         lambda view: everywhere(stored(view, following="next"), current(view), "next"),
-        ["apply Secret mail-auth"],
+        ["apply Secret mail-auth", "apply Secret mail-default-user"],
+    ),
+    "a broker accepts another password in addition, during the grace period after a restored Secret": (
+        lambda view: opened(stored(view, rotated_s_ago=10.0), 1, current(view), "old"),
+        [],
     ),
     "a broker does not answer": (
         lambda view: unreachable(everywhere(stored(view, following="next"), current(view), "next"), 1),
@@ -140,9 +144,13 @@ ROTATED: dict[str, tuple[Change, list[str]]] = {
             "mail-1: CONFIG SET requirepass ",
             "mail-2: CONFIG SET requirepass ",
             "apply Secret mail-auth",
+            "apply Secret mail-default-user",
         ],
     ),
-    "the Secret was deleted": (lambda view: seen(view, passwords=None), ["apply Secret mail-auth"]),
+    "both Secrets were deleted": (
+        lambda view: seen(view, passwords=None, client_passwords=None),
+        ["apply Secret mail-auth", "apply Secret mail-default-user"],
+    ),
 }
 
 
@@ -194,7 +202,8 @@ def test_broker_accepts_the_passwords_of_the_secret_throughout_a_change(
     wanted = WANTED[case]
     keys = ["current", "other"] if "other" in wanted else ["current"]
     kept = [key for key in keys if node.accepts(key)]
-    view = stored(at_rest(), current="current", former="other" if "other" in wanted else None, rotated_s_ago=10.0)
+    former_word, age_s = ("other", 10.0) if "other" in wanted else (None, 400.0)
+    view = stored(at_rest(), current="current", former=former_word, rotated_s_ago=age_s)
     view = changed(view, auth=Auth(enabled=bool(wanted)))
     for _ in range(2):
         login = next((key for key in keys if key in node.accepted_passwords), "")

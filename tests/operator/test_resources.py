@@ -22,12 +22,15 @@ BODIES = bodies()
 
 
 def objects(spec: Spec = SPEC, wanted: Wanted | None = None) -> dict[str, Json]:
-    """Return the objects by kind; the service for clients has its own key."""
+    """Return the objects by kind; the service and the Secret for clients have their own keys."""
     manifests = resources.desired(spec, wanted or Wanted(spec.replicas))
-    return {
-        "ClientService" if m["kind"] == "Service" and m["metadata"]["name"] == spec.name else m["kind"]: m
-        for m in manifests
-    }
+    clients = {spec.name: "ClientService", names.client_secret(spec.name): "ClientSecret"}
+    return {_key(m, clients): m for m in manifests}
+
+
+def _key(manifest: Json, clients: dict[str, str]) -> str:
+    kind = str(manifest["kind"])
+    return clients.get(manifest["metadata"]["name"], kind) if kind in {"Service", "Secret"} else kind
 
 
 def pod(spec: Spec = SPEC) -> Json:

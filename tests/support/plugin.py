@@ -93,7 +93,7 @@ def running(name: str = "orders", replicas: int = 3, *, generation: int = 1) -> 
         "readyReplicas": replicas,
         "version": "0.1.0",
         "endpoint": f"{name}.shop.svc:7711",
-        "secretName": f"{name}-auth",
+        "secretName": f"{name}-default-user",
         "conditions": [
             condition("Ready", "True", "AllMembersConnected", f"all {replicas} members are ready and connected")
         ],

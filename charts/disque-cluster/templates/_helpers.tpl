@@ -37,11 +37,11 @@
 {{- end }}
 {{- end }}
 
-{{- /* The Secret that holds the password; empty if there is no password. */ -}}
+{{- /* The Secret that holds the password for clients; empty if there is no password. */ -}}
 {{- define "disque-cluster.secretName" -}}
 {{- $auth := .Values.auth | default dict }}
 {{- if ne (toString $auth.enabled) "false" }}
-{{- $auth.secretName | default (printf "%s-auth" (include "disque-cluster.fullname" .)) }}
+{{- printf "%s-default-user" (include "disque-cluster.fullname" .) }}
 {{- end }}
 {{- end }}
 

@@ -13,7 +13,7 @@ from disque_operator.apivalues import Json
 from disque_operator.directives import same, settings
 from disque_operator.resources.common import Wanted
 from disque_operator.resources.comparing import differs
-from disque_operator.resources.configuration import config_map, secret
+from disque_operator.resources.configuration import client_secret, config_map, secret
 from disque_operator.resources.network import client_service, members_service, network_policy
 from disque_operator.resources.workload import disruption_budget, service_account, stateful_set
 from disque_operator.spec import Spec
@@ -29,6 +29,7 @@ def desired(spec: Spec, wanted: Wanted) -> tuple[Json, ...]:
         service_account(spec),
         config_map(spec),
         secret(spec, wanted.passwords),
+        client_secret(spec, wanted.passwords),
         members_service(spec),
         client_service(spec),
         network_policy(spec, wanted.operator_namespace),

@@ -1,8 +1,11 @@
-"""The configuration of the brokers: a ConfigMap with the settings, and a Secret with the passwords."""
+"""The configuration of the brokers: a ConfigMap with settings, a Secret with passwords; and the Secret for clients."""
 
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import quote
 
 from disque_operator import names
 from disque_operator.apivalues import Json
@@ -11,6 +14,11 @@ from disque_operator.observed import Passwords
 from disque_operator.resources.common import AUTH_PATH, CONFIG_FILE, child
 from disque_operator.spec import Spec
 from disqued.resp.words import quote_word
+
+BINDING: Final = "disque"
+"""The entries `type` and `provider` of the clients' Secret."""
+USER: Final = "default"
+"""The user whose password is `requirepass`."""
 
 
 def config_map(spec: Spec) -> Json:
@@ -43,7 +51,7 @@ def _settings(spec: Spec) -> str:
 
 
 def secret(spec: Spec, passwords: Passwords | None) -> Json:
-    """Return the Secret. It exists without passwords too, because pods mount it and must not change when one is set.
+    """Return the brokers' Secret. It exists without passwords too: pods mount it and must not change when one is set.
 
     When passwords are switched off, the Secret keeps them for brokers that still use them, but not in its file.
     """
@@ -52,13 +60,40 @@ def secret(spec: Spec, passwords: Passwords | None) -> Json:
     file = b""
     if passwords is not None:
         data = {key: word.encode() for key, word in _keys(passwords).items()}
-        annotations = {names.ROTATION: str(passwords.rotation)}
-        if passwords.rotated_at:
-            annotations[names.ROTATED_AT] = passwords.rotated_at
+        annotations = _annotations(passwords)
         if spec.auth.enabled:
             file = _password_settings(passwords)
-    encoded = {key: b64encode(value).decode() for key, value in {**data, CONFIG_FILE: file}.items()}
-    return child(spec, "v1", "Secret", names.auth_secret(spec.name), {"type": "Opaque", "data": encoded}, annotations)
+    body = {"type": "Opaque", "data": _encoded({**data, CONFIG_FILE: file})}
+    return child(spec, "v1", "Secret", names.auth_secret(spec.name), body, annotations)
+
+
+def client_secret(spec: Spec, passwords: Passwords | None) -> Json:
+    """Return the Secret for clients, with the entries of the Service Binding specification.
+
+    It shows only the password that all brokers accept. From it, a deleted Secret of the brokers is restored.
+    """
+    host, port = names.client_host(spec.name, spec.namespace), str(spec.service.port)
+    data = {"type": BINDING, "provider": BINDING, "host": host, "port": port}
+    login, annotations = "", {}
+    if passwords is not None and spec.auth.enabled:
+        data |= {"username": USER, "password": passwords.current}
+        login = f"{USER}:{quote(passwords.current, safe='')}@"
+        annotations = _annotations(passwords)
+    data["uri"] = f"disque://{login}{host}:{port}"
+    body = {
+        "type": f"servicebinding.io/{BINDING}",
+        "data": _encoded({key: word.encode() for key, word in data.items()}),
+    }
+    return child(spec, "v1", "Secret", names.client_secret(spec.name), body, annotations)
+
+
+def _annotations(passwords: Passwords) -> dict[str, str]:
+    found = {names.ROTATION: str(passwords.rotation), names.ROTATED_AT: passwords.rotated_at}
+    return {name: value for name, value in found.items() if value}
+
+
+def _encoded(data: Mapping[str, bytes]) -> dict[str, str]:
+    return {key: b64encode(value).decode() for key, value in data.items()}
 
 
 def _keys(passwords: Passwords) -> dict[str, str]:

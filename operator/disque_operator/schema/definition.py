@@ -43,8 +43,9 @@ RULES: Final = [
         "metadata.name must be lower case letters, digits and hyphens, and start with a letter, as for services",
     ),
     rule(
-        "!has(self.spec.auth.secretName) || self.spec.auth.secretName != self.metadata.name + '-auth'",
-        "auth.secretName must not be the Secret that the operator creates: use a Secret with another name",
+        "!has(self.spec.auth.secretName) || !(self.spec.auth.secretName in "
+        "[self.metadata.name + '-auth', self.metadata.name + '-default-user'])",
+        "auth.secretName must not be a Secret that the operator creates: use a Secret with another name",
     ),
 ]
 

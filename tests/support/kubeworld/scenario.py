@@ -312,8 +312,12 @@ def _rotate_password(scenario: Scenario) -> None:
 
 
 def _lose_password(scenario: Scenario) -> None:
-    if not scenario.world.spec.storage.ephemeral and scenario.rng.random() < 0.3:
-        scenario.world.api.delete("Secret", names.auth_secret(scenario.world.spec.name))
+    """Delete one of the Secrets with the password, or both, which only restarts can repair."""
+    name = scenario.world.spec.name
+    secrets = [names.auth_secret(name), names.client_secret(name)]
+    both = not scenario.world.spec.storage.ephemeral and scenario.rng.random() < 0.3
+    for secret in secrets if both else [scenario.rng.choice(secrets)]:
+        scenario.world.api.delete("Secret", secret)
 
 
 def _switch_auth(scenario: Scenario) -> None:

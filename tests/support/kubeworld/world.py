@@ -296,9 +296,10 @@ class World:
     def observe(self) -> Observed:
         """Return the present state."""
         live = self.stateful_set()
-        passwords = self._passwords()
+        passwords = self._passwords(names.auth_secret(self.spec.name))
+        of_clients = self._passwords(names.client_secret(self.spec.name))
         kept = (passwords.current, passwords.following, passwords.former) if passwords else ()
-        keys = [key for key in (*kept, self.own_password) if key]
+        keys = [key for key in (*kept, of_clients and of_clients.current, self.own_password) if key]
         brokers, unreachable = {}, {}
         for pod in self.pods.values():
             broker = self.bus.running.get(pod.name)
@@ -315,13 +316,14 @@ class World:
             stateful_set=self._stateful_set(live),
             volumes=tuple(sorted(self._volumes(), key=lambda volume: volume.ordinal)),
             passwords=passwords,
+            client_passwords=of_clients,
             own_password=self.own_password if self.spec.auth.secret_name else None,
             children=dict(self.api.objects),
             status=self.status,
         )
 
-    def _passwords(self) -> Passwords | None:
-        secret = self.api.get("Secret", names.auth_secret(self.spec.name))
+    def _passwords(self, name: str) -> Passwords | None:
+        secret = self.api.get("Secret", name)
         if secret is None or not (secret.get("data") or {}).get("password"):
             return None
         data, annotations = secret["data"], secret["metadata"].get("annotations") or {}

@@ -28,7 +28,7 @@ def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
     cluster = kubectl.cluster(chosen.name)
     password = next(iter(passwords(kubectl, cluster)), None)
     endpoint = _endpoint(cluster)
-    secret = None if password is None else names.auth_secret(chosen.name)
+    secret = None if password is None else status(cluster).get("secretName") or names.client_secret(chosen.name)
     if chosen.output:
         print_json({"endpoint": endpoint, "secret": secret, "key": "password", "password": password})
         return Exit.OK
@@ -43,7 +43,7 @@ def _endpoint(cluster: Json) -> str:
     """Return the address for clients inside Kubernetes."""
     metadata = cluster["metadata"]
     port = (cluster["spec"].get("service") or {}).get("port", names.CLIENT_PORT)
-    default = f"{names.client_service(metadata['name'])}.{metadata['namespace']}.svc:{port}"
+    default = f"{names.client_host(metadata['name'], metadata['namespace'])}:{port}"
     return str(status(cluster).get("endpoint") or default)
 
 
