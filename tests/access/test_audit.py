@@ -302,6 +302,11 @@ def test_a_log_that_was_lost_while_it_was_opened_again_is_opened_with_the_next_r
     assert [record["command"][-1] for record in records(local)] == ["2"]
 
 
+def test_a_backup_is_recorded_when_it_begins(local: LocalNode) -> None:
+    local.client().send("BACKUP", "BEGIN")
+    assert [(record["command"], record["outcome"]) for record in records(local)] == [(["BACKUP", "BEGIN"], "started")]
+
+
 def test_shutdown_and_crashes_are_recorded_before_the_process_ends(local: LocalNode) -> None:
     local.host.disk.hold(disk.APPEND)
     local.client().send("DEBUG", "SEGFAULT")

@@ -83,6 +83,7 @@ class JobBatch:
         frame = state.bus.jobs(kinds.YOURJOBS, self._packed)
         state.counters.add(JOBS_EXPORTED, self.jobs)
         for job in self._moved:
+            state.lifecycle.journal.move(job)
             state.lifecycle.drop(job)
         if self._moved:
             send_when_logged(state, self.peer, frame)

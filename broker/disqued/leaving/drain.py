@@ -302,6 +302,7 @@ class Drain:
                 self._drop(state, job)
                 return
             owner = self.targets.next_of(owners)
+            state.lifecycle.journal.move(job)
             state.lifecycle.drop(job)  # first, so that the owner of an at-most-once job is told when that is logged
             newowners.assign(state, transfer, owner, owners)
             if job.state != QUEUED and job.flags & DELIVERED:

@@ -128,6 +128,7 @@ def send_unconfirmed(state: NodeState, job: Job, peer: Peer) -> bool:
     if link is None or link.closed:
         return False
     packed = pack_for_bus(job, state.now_ms, state.holders.pack(state.holders.keep((peer.id,))))
+    state.lifecycle.journal.move(job)
     state.lifecycle.drop(job)
     send_when_logged(state, peer, state.bus.jobs(kinds.YOURJOBS, [packed]))
     return True

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from disqued.core.runtime.subsystem import Subsystem
+from disqued.persistence.backupcmd import COMMAND as BACKUP
 from disqued.persistence.bgrewriteaof import COMMAND as BGREWRITEAOF
 from disqued.persistence.counters import MEASURES
 from disqued.persistence.loadjob import COMMAND as LOADJOB
@@ -16,5 +17,5 @@ from disqued.persistence.metrics import METRICS
 from disqued.persistence.room import NAME, PersistenceRoom
 
 SUBSYSTEM: Final[Subsystem] = Subsystem(
-    NAME, PersistenceRoom, commands=(BGREWRITEAOF, LOADJOB), measures=MEASURES, metrics=METRICS
+    NAME, PersistenceRoom, commands=(BACKUP, BGREWRITEAOF, LOADJOB), measures=MEASURES, metrics=METRICS
 )

@@ -20,6 +20,7 @@ from disqued.core.runtime.shutdown import conclude_end
 from disqued.core.runtime.slices import run_long
 from disqued.core.runtime.state import NodeState
 from disqued.core.timers.alarm import Alarm
+from disqued.persistence.backup import Backup
 from disqued.persistence.load import Loader, open_log
 from disqued.persistence.logfile import OFF, ON, WAIT_REWRITE, LogFile
 from disqued.persistence.recordwriter import RecordWriter
@@ -47,6 +48,7 @@ class Aof(DiskOwner):
         self._records = RecordWriter(state.holders)
         self.file = LogFile(state, self, NextSync(self))
         self.rewrite = Rewrite(state, self.file, self)
+        self.backup = Backup(state)
         self.loader: Loader | None = None
         """Loads the file; None when that is done."""
         self.damaged_places: i64 = 0
@@ -55,7 +57,7 @@ class Aof(DiskOwner):
     @property
     def buffer_bytes(self) -> i64:
         """The size of all records that are not yet in a file."""
-        return self.file.groups.buffer_bytes + self.rewrite.buffer_bytes
+        return self.file.groups.buffer_bytes + self.rewrite.buffer_bytes + self.backup.buffer_bytes
 
     # --- loading ------------------------------------------------------------------------------------------------------
 
@@ -114,6 +116,7 @@ class Aof(DiskOwner):
             return f"can't read {file.name}: {look.error}"
         if look.file_bytes == 0:
             return f"{file.name} is empty"
+        self.backup.fail("the node loads its file again")
         state.lifecycle.journal.on = False
         file.status = OFF  # what is dropped now must stay in the file
         flush_all(state)
@@ -150,6 +153,7 @@ class Aof(DiskOwner):
     def drop_all(self) -> None:
         """Rewrite the file after all jobs were dropped at once without records; until then it does not count."""
         self._state.lifecycle.journal.changes.clear()
+        self.backup.fail("all jobs were dropped")
         if self.file.status == ON:
             self._log(b"")
             self.file.distrust(self._state.ready.logged)
@@ -171,7 +175,10 @@ class Aof(DiskOwner):
             must_sync = journal.must_sync
             journal.must_sync = False
             group = self._records.group(journal, state.view.node_id, with_sum=state.config.aof_checksums)
-            if group:
+            if self.backup.following:
+                self.backup.follow(group, journal.moved)
+                journal.moved.clear()
+            if group and journal.on:
                 self._log(group)
                 if must_sync:
                     self.file.must_sync(state.ready.logged)
@@ -229,6 +236,7 @@ class Aof(DiskOwner):
 
     def cron(self) -> None:
         """Retry a failed write, detect slow disk work, and start a rewrite if one is due."""
+        self.backup.cron()
         if self.file.status == OFF and not self.rewrite.running:
             return
         self.file.retry_if_due()

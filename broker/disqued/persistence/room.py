@@ -41,14 +41,18 @@ class PersistenceRoom(Room):
         if self.state.loading:
             loader = self.aof.loader
             return _AT_ONCE_MS if loader is not None and loader.ready else 0
-        return self.aof.rewrite.slice_at_ms
+        rewrite_ms, backup_ms = self.aof.rewrite.slice_at_ms, self.aof.backup.slice_at_ms
+        return min(rewrite_ms, backup_ms) if rewrite_ms > 0 and backup_ms > 0 else max(rewrite_ms, backup_ms)
 
     def due(self) -> None:
         """Load or rewrite one slice."""
         if self.state.loading:
             self.aof.load_slice()
-        elif 0 < self.aof.rewrite.slice_at_ms <= self.state.now_ms:
+            return
+        if 0 < self.aof.rewrite.slice_at_ms <= self.state.now_ms:
             self.aof.rewrite_slice()
+        if 0 < self.aof.backup.slice_at_ms <= self.state.now_ms:
+            self.aof.backup.slice()
 
     def cron(self) -> None:
         """Follow the wall clock, retry what failed, and rewrite the file if it has grown enough."""

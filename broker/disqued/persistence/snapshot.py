@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
-from disqued.core.jobs.job import ACTIVE, DELIVERED, QUEUED
+from disqued.core.jobs.job import ACTIVE, DELIVERED, QUEUED, WAIT_REPL
 from disqued.core.jobs.walk import Walk
 from disqued.core.lifecycle.records import Words
-from disqued.persistence.records import stored_state
+from disqued.persistence.records import forget, stored_state
 from disqued.persistence.recordwriter import RecordWriter
 from disqued.resp.writer import request
 
@@ -27,13 +27,17 @@ _LOOK_JOBS: Final = 16
 """The clock is read once per this many jobs."""
 _RECORD_BYTES: Final = 200
 """The approximate size of a record without the body."""
+_FORGET_BYTES: Final = 64
+"""The approximate size of the record of a finished job."""
 
 
 class Snapshot:
     """The records of everything that must survive a restart, a part at a time: those of the rooms, then the jobs."""
 
-    def __init__(self, state: NodeState, *, controlled: bool) -> None:
+    def __init__(self, state: NodeState, *, controlled: bool, finished: bool = False) -> None:
         self._state = state
+        self._finished: bool = finished
+        """Whether there are also records of finished jobs (DELJOB); see `backup`."""
         self._controlled: bool = controlled
         """Whether this is the file of a controlled shutdown; see `records.stored_state`."""
         self._writer = RecordWriter(state.holders)
@@ -77,6 +81,9 @@ class Snapshot:
                 self._writer.keep(made, job, stored, node_id, with_sum=with_sum)
                 size += len(job.body) + _RECORD_BYTES
                 self.jobs += 1
+            elif self._finished and job.state != WAIT_REPL:
+                made.append(forget(job.id))
+                size += _FORGET_BYTES
             if looked % _LOOK_JOBS == 0 and i64(stopwatch_ns()) >= until_ns:
                 break
         return b"".join(made)

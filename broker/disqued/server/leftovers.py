@@ -1,4 +1,4 @@
-"""Removal of temporary files that interrupted rewrites of the append-only file left."""
+"""Removal of temporary files that interrupted rewrites and backups of the append-only file left."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 
 from disqued.server import logs
 
-_NAME: Final = re.compile(r"temp-rewriteaof-(?:bg-|marker-)?([0-9]{1,18})\.aof")
+_NAME: Final = re.compile(r"temp-rewriteaof-(?:bg-|marker-|backup-)?([0-9]{1,18})\.aof")
 
 
 def remove_leftovers(directory: Path) -> None:

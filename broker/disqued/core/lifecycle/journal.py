@@ -15,15 +15,19 @@ if TYPE_CHECKING:
 
 
 class Journal:
-    """The changes of this turn, in order. While it is off, nothing is noted."""
+    """The changes of this turn, in order. While it is off and nothing is copied, nothing is noted."""
 
     def __init__(self) -> None:
         self.on: bool = False
         """Whether changes are logged. Set by the persistence room."""
+        self.copying: bool = False
+        """Whether changes are copied to a backup. Set by the persistence room."""
         self.must_sync: bool = False
         """Whether the changes must be synced, whatever the sync policy, before anybody learns of them."""
         self.changes: list[object] = []
         """Each change is a job to keep, the ID of a job to forget, or the words of another record."""
+        self.moved: list[bytes] = []
+        """While changes are copied: the IDs of the jobs that another node keeps from this turn on."""
         self.formats = RecordTable()
         """The kinds of records that the rooms of this node declare."""
         self.kinds: dict[bytes, NodeRecords] = {}
@@ -31,7 +35,7 @@ class Journal:
 
     def keep(self, job: Job) -> None:
         """Note that the job must survive a restart, until `forget`."""
-        if self.on:
+        if self.on or self.copying:
             self.changes.append(job)
 
     def forget(self, job: Job) -> None:
@@ -40,7 +44,7 @@ class Journal:
         The record that keeps a delayed at-most-once job says that it was never queued. If a power loss took only the
         record of its end, the job would be queued again when its delay is over. So that one is synced.
         """
-        if self.on:
+        if self.on or self.copying:
             self.changes.append(job.id)
             if job.retry_s == 0 and job.delay_s > 0:
                 self.must_sync = True
@@ -48,5 +52,10 @@ class Journal:
     def note(self, words: Words) -> None:
         """Note a record of a kind that a room declares, the name of the kind first."""
         assert words[0] in self.kinds, words[0]
-        if self.on:
+        if self.on or self.copying:
             self.changes.append(words)
+
+    def move(self, job: Job) -> None:
+        """Note that another node keeps the job from now on, so that the caller drops it here though it is not done."""
+        if self.copying:
+            self.moved.append(job.id)
