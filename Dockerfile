@@ -50,7 +50,7 @@ FROM environment AS broker-files
 COPY image/trim.py image/imports.py ./
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     python3 -m venv --without-pip /opt/disque \
- && python3 locked.py /opt/disque/bin/python requirements.lock "$(echo /wheel/*.whl)[cli]" \
+ && python3 locked.py /opt/disque/bin/python requirements.lock "$(echo /wheel/*.whl)[backup,cli]" \
  && python3 trim.py /opt/disque \
  && /opt/disque/bin/python imports.py disqued
 
@@ -58,7 +58,7 @@ FROM environment AS operator-files
 COPY image/trim.py image/imports.py ./
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     python3 -m venv --without-pip /opt/disque \
- && python3 locked.py /opt/disque/bin/python requirements.lock "$(echo /wheel/*.whl)[cli,operator]" \
+ && python3 locked.py /opt/disque/bin/python requirements.lock "$(echo /wheel/*.whl)[backup,cli,operator]" \
  && python3 trim.py /opt/disque \
  && /opt/disque/bin/python imports.py disqued disque_operator
 
@@ -66,7 +66,7 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
 FROM environment AS spark-packages
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     python3 -m venv --without-pip /opt/disque \
- && python3 locked.py /opt/disque/bin/python requirements.lock "$(echo /wheel/*.whl)[cli,report]"
+ && python3 locked.py /opt/disque/bin/python requirements.lock "$(echo /wheel/*.whl)[backup,cli,report]"
 COPY image/trimspark.py image/trim.py image/imports.py ./
 RUN python3 trimspark.py /opt/disque \
  && python3 trim.py /opt/disque

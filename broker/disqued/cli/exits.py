@@ -12,7 +12,13 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from typing import Self
 
-EXTRAS = {"rich": "cli", "prompt_toolkit": "cli", "mypy_extensions": "server", "sortedcontainers": "server"}
+EXTRAS = {
+    "rich": "cli",
+    "prompt_toolkit": "cli",
+    "mypy_extensions": "server",
+    "sortedcontainers": "server",
+    "obstore": "backup",
+}
 """Optional packages, and the extra that installs each. The command table is part of the server."""
 
 

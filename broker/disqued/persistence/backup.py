@@ -109,7 +109,7 @@ class Backup(DiskOwner):
         self._number += 1
         self._name = f"temp-rewriteaof-backup-{state.host.facts().process_id}.aof"
         self._step = _WALKING
-        self._snapshot = Snapshot(state, controlled=False, finished=True)
+        self._snapshot = Snapshot(state, controlled=False, backup=True)
         self._commands = state.throughput.commands.value
         self.size_bytes = self.jobs = 0
         self.failure = ""

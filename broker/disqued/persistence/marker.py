@@ -35,6 +35,11 @@ _MOST_BYTES: Final = 200
 """A limit above the size of any marker."""
 
 
+def text_of(file_bytes: int, seal_id: bytes) -> bytes:
+    """The marker of a file with this size and this seal."""
+    return _TEXT % (file_bytes, seal_id)
+
+
 class RestartMarker:
     """The marker of one append-only file."""
 
@@ -65,7 +70,7 @@ class RestartMarker:
         """The disk work that writes the marker of a sealed file under a temporary name, in order."""
         self._beside = f"temp-rewriteaof-marker-{self._state.host.facts().process_id}.aof"
         write = DiskWork(disk.APPEND, self._beside)
-        write.data = [_TEXT % (file_bytes, self._seal_id)]
+        write.data = [text_of(file_bytes, self._seal_id)]
         remove, open_it = DiskWork(disk.REMOVE, self._beside), DiskWork(disk.OPEN, self._beside)
         return [remove, open_it, write, DiskWork(disk.SYNC, self._beside)]
 

@@ -34,10 +34,10 @@ _FORGET_BYTES: Final = 64
 class Snapshot:
     """The records of everything that must survive a restart, a part at a time: those of the rooms, then the jobs."""
 
-    def __init__(self, state: NodeState, *, controlled: bool, finished: bool = False) -> None:
+    def __init__(self, state: NodeState, *, controlled: bool, backup: bool = False) -> None:
         self._state = state
-        self._finished: bool = finished
-        """Whether there are also records of finished jobs (DELJOB); see `backup`."""
+        self._backup: bool = backup
+        """Whether it is for a backup: at-most-once jobs have their true state, and finished jobs have a DELJOB."""
         self._controlled: bool = controlled
         """Whether this is the file of a controlled shutdown; see `records.stored_state`."""
         self._writer = RecordWriter(state.holders)
@@ -77,11 +77,11 @@ class Snapshot:
             if (job.state == ACTIVE or job.state == QUEUED) and not forgotten:
                 if self._controlled:  # the next run trusts the list
                     state.holders.complete(job, state.view)
-                stored = stored_state(job, controlled=self._controlled)
+                stored = stored_state(job, controlled=self._controlled or self._backup)
                 self._writer.keep(made, job, stored, node_id, with_sum=with_sum)
                 size += len(job.body) + _RECORD_BYTES
                 self.jobs += 1
-            elif self._finished and job.state != WAIT_REPL:
+            elif self._backup and job.state != WAIT_REPL:
                 made.append(forget(job.id))
                 size += _FORGET_BYTES
             if looked % _LOOK_JOBS == 0 and i64(stopwatch_ns()) >= until_ns:

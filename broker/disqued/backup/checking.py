@@ -1,0 +1,34 @@
+"""Compares a backup in the store with its manifest, and counts its jobs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from disqued.backup.errors import BackupError
+from disqued.backup.merge import Merge, entries
+
+if TYPE_CHECKING:
+    from disqued.backup.manifest import Manifest, MemberCopy
+    from disqued.backup.store import Store
+
+
+def count_jobs(store: Store, manifest: Manifest) -> int:
+    """Read all copies, and return how many different jobs are unfinished. Raises BackupError if a copy is wrong."""
+    merge = Merge(int(manifest.started_at))
+    for number, member in enumerate(manifest.members):
+        path = manifest.path(member)
+        merge.take(number, entries(verified(store, path, member), path), path)
+    return merge.unfinished()
+
+
+def verified(store: Store, path: str, member: MemberCopy) -> Iterator[bytes]:
+    """Yield a copy in parts; at its end, raise BackupError unless its size and checksum are those of the manifest."""
+    size, sha256 = 0, hashlib.sha256()
+    for part in store.read(path):
+        size += len(part)
+        sha256.update(part)
+        yield part
+    if (size, sha256.hexdigest()) != (member.bytes, member.sha256):
+        raise BackupError(f"{path} in {store.url} is not what was written: its size or its SHA-256 differs")

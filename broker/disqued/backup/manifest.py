@@ -1,0 +1,88 @@
+"""The manifest of a backup: what it consists of. It is written last, so a backup without one is incomplete."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from disqued.backup.errors import BackupError
+from disqued.backup.store import Store
+
+FORMAT: Final = 1
+MANIFEST: Final = "manifest.json"
+LATEST: Final = "latest"
+"""Instead of a name: the complete backup that began last."""
+
+
+@dataclass(frozen=True)
+class MemberCopy:
+    """The copy of the jobs of one member."""
+
+    id: str
+    """The ID of the node."""
+    address: str
+    object: str
+    """Its name in the folder of the backup."""
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """A complete backup."""
+
+    name: str
+    cluster: str
+    schedule: str
+    """What made it: backups of one schedule are deleted together; empty for one on demand."""
+    started_at: float
+    completed_at: float
+    version: str
+    """The version of the program that made it."""
+    jobs: int
+    """Unfinished jobs, each counted once."""
+    members: tuple[MemberCopy, ...] = field(default_factory=tuple)
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of all copies."""
+        return sum(member.bytes for member in self.members)
+
+    def path(self, member: MemberCopy) -> str:
+        """Where the copy of a member is in the store."""
+        return f"{self.name}/{member.object}"
+
+    def encode(self) -> bytes:
+        """The manifest as it is stored."""
+        return json.dumps({"format": FORMAT, **asdict(self)}, indent=2).encode() + b"\n"
+
+
+def decode(data: bytes, path: str) -> Manifest:
+    """Parse a manifest."""
+    try:
+        fields: dict[str, Any] = json.loads(data)
+        found = fields.pop("format")
+        if found != FORMAT:
+            raise BackupError(f"{path} has format {found}, this version reads format {FORMAT}")
+        members = tuple(MemberCopy(**member) for member in fields.pop("members"))
+        return Manifest(**fields, members=members)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise BackupError(f"{path} is not a manifest: {error}") from error
+
+
+def load(store: Store, name: str) -> Manifest:
+    """Read the manifest of a backup, or of the one that began last."""
+    if name == LATEST:
+        complete = load_all(store, store.objects())
+        if not complete:
+            raise BackupError(f"{store.url} has no complete backup")
+        return max(complete, key=lambda manifest: manifest.started_at)
+    path = f"{name}/{MANIFEST}"
+    return decode(b"".join(store.read(path)), path)
+
+
+def load_all(store: Store, objects: Iterable[str]) -> list[Manifest]:
+    """Read the manifests of all complete backups."""
+    return [load(store, path.removesuffix(f"/{MANIFEST}")) for path in sorted(objects) if path.endswith(f"/{MANIFEST}")]

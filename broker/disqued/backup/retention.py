@@ -1,0 +1,46 @@
+"""Which backups are deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from disqued.backup.manifest import MANIFEST
+
+if TYPE_CHECKING:
+    from disqued.backup.manifest import Manifest
+
+DAY_S: Final = 86_400.0
+UNFINISHED_S: Final = DAY_S
+"""A backup without a manifest, to which nothing was written for this long, was given up."""
+
+
+@dataclass(frozen=True)
+class Retention:
+    """How many backups are kept, and for how long. The latest is kept in any case."""
+
+    count: int | None = None
+    days: int | None = None
+
+    def expired(self, backups: Sequence[Manifest], now_s: float) -> list[str]:
+        """The names of the backups that are deleted, of those of one schedule of one cluster."""
+        newest_first = sorted(backups, key=lambda backup: backup.started_at, reverse=True)
+        return [
+            backup.name
+            for place, backup in enumerate(newest_first)
+            if place > 0
+            and (
+                (self.count is not None and place >= self.count)
+                or (self.days is not None and now_s - backup.started_at > self.days * DAY_S)
+            )
+        ]
+
+
+def unfinished(objects: Mapping[str, float]) -> dict[str, float]:
+    """The backups without a manifest, with the time at which something was written last."""
+    last: dict[str, float] = {}
+    for path, written_s in objects.items():
+        name = path.partition("/")[0]
+        last[name] = max(written_s, last.get(name, 0.0))
+    return {name: written_s for name, written_s in last.items() if f"{name}/{MANIFEST}" not in objects}
