@@ -180,6 +180,7 @@ def _broker(pod: str, replies: Sequence[Reply | DisqueError], now_s: float) -> B
         max_replicate=max(1, _number(fields, "max_replicate")),
         used_memory=_number(fields, "used_memory"),
         max_memory=_number(fields, "maxmemory"),
+        file_format=_number(fields, "aof_format"),
         refusing=fields.get("aof_refusing", ""),
         uptime_s=uptime_s,
         config=_config(settings),

@@ -8,6 +8,7 @@
 | Progressing | a change is in progress that will complete without help |
 | Draining | a member transfers its jobs or is drained; false with a reason if a drain is refused or has to wait |
 | Degraded | an administrator must act |
+| Updated | all pods have the image and the template that this operator would give them |
 | SpecValid | the spec can be applied |
 | ReconcileSuccess | the last round succeeded |
 
@@ -29,7 +30,10 @@ _QUIET: Final[Mapping[Topic, tuple[str, str]]] = {
     "Progressing": ("Settled", "no change is in progress"),
     "Draining": ("NotDraining", "no member is leaving"),
     "Degraded": ("Healthy", "nothing needs attention"),
+    "Updated": ("Current", "all pods have the present image and pod template"),
 }
+"""Reason and message of a condition without a note."""
+_TRUE_IF_QUIET: Final[Topic] = "Updated"
 
 
 def conditions(view: ClusterView, notes: Sequence[Note]) -> list[Json]:
@@ -64,7 +68,7 @@ def _of_notes(topic: Topic, notes: Sequence[Note]) -> Json:
     """Return a condition made from notes. A note that holds takes precedence over one that does not."""
     about = sorted((note for note in notes if note.topic == topic), key=lambda note: not note.holds)
     if not about:
-        return condition(topic, False, *_QUIET[topic])
+        return condition(topic, topic == _TRUE_IF_QUIET, *_QUIET[topic])
     texts = list(dict.fromkeys(note.message for note in about))
     more = len(texts) - _MOST_MESSAGES
     text = "; ".join(texts[:_MOST_MESSAGES]) + (f"; and {more} more" if more > 0 else "")

@@ -13,7 +13,9 @@ from typing import Final, Literal, get_args
 from disque_operator.actions import Action
 from disque_operator.apivalues import Json
 
-Topic = Literal["Progressing", "Draining", "Degraded", "SpecValid"]
+Topic = Literal["Progressing", "Draining", "Degraded", "Updated", "SpecValid"]
+Turn = Literal["none", "wanted", "taken"]
+"""Whether a cluster needs no turn for an update, waits only for its turn, or is being updated."""
 Phase = Literal[
     "Paused",
     "Hibernated",
@@ -109,3 +111,5 @@ class Plan:
     events: tuple[Event, ...] = ()
     again_s: float = IDLE_S
     """Seconds until the next round."""
+    turn: Turn = "none"
+    """What the cluster needs of the others (`turns`)."""

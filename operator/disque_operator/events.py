@@ -8,6 +8,7 @@
 | the pod that is drained | DrainStarted, and DrainFinished or DrainCancelled for the previous one |
 | a drain is refused or has to wait | DrainRefused, DrainWaiting |
 | the image | ImageChanged |
+| an image is available for an update | UpdateAvailable |
 """
 
 from __future__ import annotations
@@ -83,3 +84,6 @@ def _refusals(before: Json, now: Json) -> Iterator[Event]:
 def _image(before: Json, now: Json) -> Iterator[Event]:
     if before.get("image") and before["image"] != now["image"]:
         yield Event("Normal", "ImageChanged", f"image changed from {before['image']} to {now['image']}")
+    available = now.get("availableImage")
+    if available and before.get("availableImage") != available:
+        yield Event("Normal", "UpdateAvailable", condition_of(now, "Updated")["message"])

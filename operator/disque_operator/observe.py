@@ -273,13 +273,18 @@ def _stateful_set(item: Json | None) -> StatefulSet | None:
     if item is None:
         return None
     metadata, status = item["metadata"], item.get("status") or {}
+    annotations = metadata.get("annotations") or {}
     return StatefulSet(
         replicas=int(item["spec"].get("replicas", 1)),
         revision=status.get("updateRevision", ""),
         up_to_date=status.get("observedGeneration", 0) >= metadata.get("generation", 0),
         image=_image(item["spec"]["template"]["spec"]),
         uid=metadata["uid"],
-        hibernated_members=_count((metadata.get("annotations") or {}).get(names.HIBERNATED_MEMBERS)),
+        hibernated_members=_count(annotations.get(names.HIBERNATED_MEMBERS)),
+        chosen_image=annotations.get(names.IMAGE, ""),
+        update=annotations.get(names.UPDATE, ""),
+        spec_digest=annotations.get(names.SPEC_DIGEST, ""),
+        template_digest=annotations.get(names.TEMPLATE_DIGEST, ""),
     )
 
 

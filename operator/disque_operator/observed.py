@@ -92,6 +92,8 @@ class Broker:
     """The highest REPLICATE of its jobs, including jobs with copies elsewhere."""
     used_memory: int = 0
     max_memory: int = 0
+    file_format: int = 0
+    """The format of its append-only file; 0 if it does not report it."""
     refusing: str = ""
     """Why it accepts no new jobs because of its disk; empty if it does."""
     uptime_s: float = 0.0
@@ -131,6 +133,14 @@ class StatefulSet:
     uid: str = ""
     hibernated_members: int = 0
     """Its annotation names.HIBERNATED_MEMBERS; 0 if it has none."""
+    chosen_image: str = ""
+    """Its annotation names.IMAGE; empty if it has none, as in earlier releases."""
+    update: str = ""
+    """Its annotation names.UPDATE: `waiting`, `running`, or empty."""
+    spec_digest: str = ""
+    """Its annotation names.SPEC_DIGEST."""
+    template_digest: str = ""
+    """Its annotation names.TEMPLATE_DIGEST."""
 
 
 @dataclass(frozen=True)
@@ -173,5 +183,9 @@ class Observed:
     """Why pods could not be created (quota, admission), by the events of the StatefulSet; empty if they could."""
     status: Json = field(default_factory=dict)
     """The present status of the resource."""
+    default_image: str = ""
+    """The image that the operator gives to clusters whose spec has none."""
+    waits_for: str = ""
+    """The cluster that must be updated before this one; empty if this one may be updated now."""
     operator_namespace: str = ""
     """The namespace of the operator's pods, which the NetworkPolicy admits; empty if it does not run in a pod."""

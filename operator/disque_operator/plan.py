@@ -11,10 +11,11 @@ round observes again and continues from there.
 4. `claims`: unmark claims before a pod uses them again; delete claims that are not needed
 5. `drain`: brokers that leave without a purpose stay
 6. `scale` (with `drain`): how many pods to run now; then drains by annotation
-7. `children`: create and restore objects
-8. `rollout`: replace pods, one at a time
-9. `settings`: directives that change at run time
-10. `claims`: expand claims
+7. `updates`: the image, and whether pods may be replaced that only the operator wants to replace
+8. `children`: create and restore objects
+9. `rollout`: replace pods, one at a time
+10. `settings`: directives that change at run time
+11. `claims`: expand claims
 
 The first action that fails ends the round. Actions that may fail for long because of a user's mistake, such as an
 invalid template, a rejected directive or a StorageClass that cannot expand, therefore come after those that keep the
@@ -23,12 +24,13 @@ cluster healthy.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Final
 
-from disque_operator import children, claims, drain, heal, names, passwords, rollout, scale, settings
+from disque_operator import children, claims, drain, heal, names, passwords, rollout, scale, settings, updates
 from disque_operator.actions import Apply, DeleteChild
 from disque_operator.apivalues import Json
-from disque_operator.decisions import IDLE_S, NOTHING, SOON_S, Decision, Note, Plan, joined, problem, progress
+from disque_operator.decisions import IDLE_S, NOTHING, SOON_S, Decision, Note, Plan, Turn, joined, problem, progress
 from disque_operator.events import events
 from disque_operator.members import ClusterView
 from disque_operator.observed import Observed
@@ -46,17 +48,17 @@ def plan(spec: Spec, observed: Observed, now_s: float, fresh_password: str) -> P
     if spec.deleting:
         return Plan((), observed.status, (), IDLE_S)
     view = ClusterView(spec, observed, now_s)
-    decision, entry = _decide(view, fresh_password)
-    decision = joined((decision, _applying(decision)))
+    decided = _decide(view, fresh_password)
+    decided = replace(decided, decision=joined((decided.decision, _applying(decided.decision))))
     if spec.paused:
-        paused = Note("Progressing", "Paused", "reconciliation is paused by spec.paused", "Paused", holds=False)
-        decision, entry = Decision(notes=(paused, *_problems(decision))), None
-    fresh_status = status(view, decision.notes, entry)
+        decided = _paused(view, decided)
+    fresh_status = status(view, decided.decision.notes, decided.drain, decided.available_image)
     return Plan(
-        decision.actions,
+        decided.decision.actions,
         fresh_status,
         events(observed.status, fresh_status),
-        _again_s(decision, paused=spec.paused),
+        _again_s(decided.decision, paused=spec.paused),
+        decided.turn,
     )
 
 
@@ -78,9 +80,22 @@ def _object(action: Apply | DeleteChild) -> str:
     return f"{action.manifest['kind']} {action.manifest['metadata']['name']}"
 
 
-def _problems(decision: Decision) -> tuple[Note, ...]:
-    """Return the notes of a paused cluster: what is wrong, not what would be done."""
-    return tuple(note for note in decision.notes if note.topic in {"Degraded", "SpecValid"})
+@dataclass(frozen=True)
+class _Decided:
+    """All actions in order with all notes, and what else the plan reports."""
+
+    decision: Decision
+    turn: Turn
+    drain: Json | None = None
+    """The field `drain` of the status."""
+    available_image: str = ""
+
+
+def _paused(view: ClusterView, decided: _Decided) -> _Decided:
+    """Return the decision for a paused cluster: it reports what is wrong, and does nothing."""
+    paused = Note("Progressing", "Paused", "reconciliation is paused by spec.paused", "Paused", holds=False)
+    kept = (note for note in decided.decision.notes if note.topic in {"Degraded", "Updated", "SpecValid"})
+    return _Decided(Decision(notes=(paused, *kept)), updates.turn_of(view), None, decided.available_image)
 
 
 _MOVING: Final = ("Transferring", "PodStopping")
@@ -95,29 +110,35 @@ def _again_s(decision: Decision, *, paused: bool) -> float:
         return SOON_S
     degraded = any(note.topic in {"Degraded", "SpecValid"} for note in decision.notes)
     moving = any(note.topic == "Progressing" and note.holds for note in decision.notes)
+    if all(note.topic == "Updated" for note in decision.notes):
+        return IDLE_S
     return SOON_S if moving and not degraded else _DEGRADED_S
 
 
-def _decide(view: ClusterView, fresh: str) -> tuple[Decision, Json | None]:
-    """Return all actions in order with all notes, and the field `drain` of the status."""
+def _decide(view: ClusterView, fresh: str) -> _Decided:
     wrong = tuple(_invalid(str(found)) for found in problems(view.spec))
     if wrong:
-        return joined((Decision(notes=wrong), _healed(view))), None
+        return _Decided(joined((Decision(notes=wrong), _healed(view))), updates.turn_of(view))
     password = passwords.decide(view, fresh)
     if not password.possible:
-        return joined((password.decision, _healed(view))), None
+        return _Decided(joined((password.decision, _healed(view))), updates.turn_of(view))
     size = scale.decide(view)
+    update = updates.decide(view)
     wanted = Wanted(
         size.replicas,
         password.wanted,
         size.hibernated_members,
         _claim_templates(view),
+        update.image,
+        update.state,
         view.observed.operator_namespace,
     )
     marks = claims.decide(view, size.replicas, size.drained)
     objects = children.decide(view, wanted)
+    noted = Decision(notes=update.notes)
     if size.replicas == 0:
-        return joined((password.decision, marks, objects, size.decision)), None
+        decision = joined((password.decision, marks, objects, size.decision, noted))
+        return _Decided(decision, update.turn, None, update.available_image)
     replaced = rollout.drained_first(view)
     victim = names.pod(view.spec.name, size.victim) if size.victim is not None else ""
     annotated = {member.name for member in view.members if member.pod.drain}
@@ -126,8 +147,9 @@ def _decide(view: ClusterView, fresh: str) -> tuple[Decision, Json | None]:
     busy = size.decision.disrupts or by_annotation.decision.disrupts or bool(cancelled)
     rolled = rollout.decide(view, busy=busy)
     first = [password.decision, heal.decide(view), marks, Decision(cancelled), size.decision, by_annotation.decision]
-    decisions = [*first, objects, rolled.decision, settings.decide(view), claims.expand(view)]
-    return joined(decisions), size.entry or by_annotation.entry or rolled.entry
+    decisions = [*first, objects, rolled.decision, settings.decide(view), claims.expand(view), noted]
+    entry = size.entry or by_annotation.entry or rolled.entry
+    return _Decided(joined(decisions), update.turn, entry, update.available_image)
 
 
 def _invalid(text: str) -> Note:

@@ -15,6 +15,7 @@ from disque_operator.apivalues import Json, amount
 from disque_operator.directives import FREE, OWNED, read
 from disque_operator.resources.protected import protected
 from disque_operator.spec import Spec
+from disque_operator.windows import zone_problem
 from disqued.config.kinds import BadValueError, MemoryShare
 from disqued.config.options import OPTION_OF
 
@@ -36,7 +37,7 @@ class Problem:
 
 def problems(spec: Spec) -> tuple[Problem, ...]:
     """Return everything that is wrong; empty if nothing is."""
-    checks = (_invalid, _consent, _config, _amounts, _maxmemory, _outdated, _pod_template)
+    checks = (_invalid, _consent, _config, _amounts, _maxmemory, _window, _outdated, _pod_template)
     return tuple(problem for check in checks for problem in check(spec))
 
 
@@ -99,6 +100,12 @@ def _maxmemory(spec: Spec) -> Iterator[Problem]:
             f"{spec.maxmemory} exceeds the memory limit of the container, {spec.resources['limits']['memory']}: "
             "use auto, or set spec.resources.limits.memory to at least a third more than this",
         )
+
+
+def _window(spec: Spec) -> Iterator[Problem]:
+    window = spec.upgrade.window
+    if window is not None and (text := zone_problem(window)):
+        yield Problem("spec.upgrade.window.timeZone", text)
 
 
 def _outdated(spec: Spec) -> Iterator[Problem]:

@@ -29,6 +29,7 @@ from disque_operator.posting import EventPoster
 from disque_operator.queue import SETTLE_S, Key
 from disque_operator.spec import Spec, parse
 from disque_operator.status_writes import FAILURE, failed, is_worth_writing
+from disque_operator.turns import Turns
 
 ROUND_S: Final = 90.0
 """Timeout of a round, in seconds."""
@@ -79,6 +80,7 @@ class Reconciler:
         metrics: Metrics,
         plan: Planner,
         *,
+        turns: Turns,
         image: str,
         identity: str,
         operator_namespace: str,
@@ -91,6 +93,7 @@ class Reconciler:
         self._permit = permit
         self._metrics = metrics
         self._plan = plan
+        self._turns = turns
         self._image = image
         self._events = EventPoster(kube, identity=identity, clock=clock, now=now)
         self._operator_namespace = operator_namespace
@@ -122,6 +125,7 @@ class Reconciler:
             raise
         except Exception as error:
             cache.stale = True
+            self._turns.failed(key)
             expected = isinstance(error, KubeError | FailedError | TimeoutError)
             why = str(error) or "timeout"
             logs.about(*key).error("round failed: %s", why, exc_info=None if expected else error)
@@ -131,6 +135,7 @@ class Reconciler:
             self._metrics.round(namespace, name, self._clock() - began_s, failed=is_failed)
         if again_s is None:
             del self._caches[key]
+            self._turns.forget(key)
             self._metrics.forget(namespace, name)
             self._events.forget(key)
         return again_s
@@ -163,11 +168,18 @@ class Reconciler:
         if "deletionTimestamp" in cluster["metadata"]:
             return None
         spec = parse(cluster)
-        spec = spec.model_copy(update={"image": spec.image or self._image})
+        key = (spec.namespace, spec.name)
         now_s = self._now().timestamp()
         seen = await observe.observe_cluster(spec, cluster.get("status") or {}, objects, now_s, self._address)
-        seen = replace(seen, observed=replace(seen.observed, operator_namespace=self._operator_namespace))
+        observed = replace(
+            seen.observed,
+            default_image=self._image,
+            waits_for=self._turns.ahead_of(key),
+            operator_namespace=self._operator_namespace,
+        )
+        seen = replace(seen, observed=observed)
         plan = self._plan(spec, seen.observed, now_s, secrets.token_urlsafe(PASSWORD_BYTES))
+        self._turns.report(key, plan.turn)  # nothing was awaited since `ahead_of`, so no other cluster took the turn
         return _Snapshot(cluster, spec, seen, plan)
 
     async def _carry_out(self, snapshot: _Snapshot, cache: _Cache) -> float:

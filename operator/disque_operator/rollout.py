@@ -3,6 +3,7 @@
 | the pod | is replaced |
 |---|---|
 | was created from an older template | when the disruption check passes; it restarts on its volume |
+| the same, because the operator changed and not the spec | the same, once the update has started (`updates`) |
 | the same, and it does not serve | at once: nothing is lost, and it may be why the check fails |
 | has no volume (`ephemeral`), or its volume is being deleted | after a drain, because its replacement is a new member |
 | rejects all known passwords | like the first, but only by what Kubernetes reports of the brokers |
@@ -28,6 +29,8 @@ from disque_operator.decisions import Decision, Note, problem, progress
 from disque_operator.disruption import Disruption, blocker
 from disque_operator.drain import Outcome
 from disque_operator.members import ClusterView, Member
+from disque_operator.updates import WAITING
+from disque_operator.versions import is_older, refusal
 
 LOCKED_S: Final = 60.0
 """How long a pod that rejects all passwords may take to become ready; then it needs a restart to read the Secret."""
@@ -62,7 +65,8 @@ def _due(view: ClusterView) -> Iterator[Replacement]:
         comes_back = _comes_back(view, member)
         if pod.terminating or pod.ordinal >= view.expected or (member.locked and not comes_back):
             continue
-        if pod.revision != stateful_set.revision:
+        serves = pod.ready or member.broker is not None
+        if pod.revision != stateful_set.revision and not (serves and stateful_set.update == WAITING):
             yield Replacement(member, "its template has changed", drained=not comes_back)
         elif member.locked and view.observed.passwords is not None:
             yield Replacement(member, "it rejects all known passwords", drained=False)
@@ -84,13 +88,16 @@ def drained_first(view: ClusterView) -> frozenset[str]:
 def decide(view: ClusterView, *, busy: bool) -> Outcome:
     """Decide the next step. `busy`: another concern takes a member out of service."""
     replacements = due(view)
-    notes = tuple(_locked_members(view)) + tuple(_failed(view, replacements)) + tuple(_unprocessed(view))
+    skips = tuple(_skips_releases(view, replacements))
+    notes = (*_locked_members(view), *_failed(view, replacements), *_unprocessed(view), *skips)
     if not replacements:
         return Outcome(Decision(notes=notes))
     broken = next((due for due in replacements if _is_broken(view, due)), None)
     if broken is not None:
         done = progress("RollingOut", f"replacing {broken.member.name}, which does not serve", "Upgrading")
         return Outcome(Decision((_delete(broken),), (*notes, done), disrupts=True))
+    if skips:
+        return Outcome(Decision(notes=notes))
     outcome = _next(view, _chosen(replacements), len(replacements), busy=busy)
     return Outcome(
         Decision(outcome.decision.actions, (*notes, *outcome.decision.notes), outcome.decision.disrupts),
@@ -186,6 +193,24 @@ def _failed(view: ClusterView, replacements: tuple[Replacement, ...]) -> Iterato
             f"{member.name} was replaced and is not ready ({pod.trouble or member.unreachable}), so the rollout has "
             f"stopped. Correct the spec{back}",
         )
+
+
+def _skips_releases(view: ClusterView, replacements: tuple[Replacement, ...]) -> Iterator[Note]:
+    """Report replaced pods whose broker is too new for the others: a tag does not say which version an image has.
+
+    Going back is not stopped here: a broker that cannot read its file does not start.
+    """
+    older = {due.member.broker.version for due in replacements if due.member.broker is not None}
+    for member in replaced_already(view):
+        version = member.broker.version if member.broker is not None else ""
+        behind = [one for one in older if is_older(one, version)]
+        if why := refusal(behind, version, 0):
+            former = view.observed.status.get("formerImage") or "the previous image"
+            yield problem(
+                "VersionRefused",
+                f"the rollout has stopped, because {member.name} has started version {version}: {why}. "
+                f"Set spec.image to {former} first",
+            )
 
 
 def _locked_members(view: ClusterView) -> Iterator[Note]:

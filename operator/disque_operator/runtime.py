@@ -22,6 +22,7 @@ from disque_operator.observe import LISTED, Address
 from disque_operator.options import Options
 from disque_operator.queue import Key, Queue
 from disque_operator.reconcile import ROUND_S, Planner, Reconciler
+from disque_operator.turns import Turns
 from disque_operator.watches import WatchTracker
 
 STUCK_S: Final = 2 * ROUND_S
@@ -65,12 +66,14 @@ class Runtime:
         )
         self.watches = WatchTracker(self._stale)
         self.indexes = Indexes(self.watches.is_gone)
+        self._turns = Turns(lambda: self.queue.keys)
         self.reconciler = Reconciler(
             self.kube,
             self.indexes,
             self.lease,
             self.metrics,
             plan,
+            turns=self._turns,
             image=options.image,
             identity=options.identity,
             operator_namespace=operator_namespace,
@@ -138,6 +141,7 @@ class Runtime:
         """Run rounds while this process holds the Lease."""
         while True:
             await self.lease.acquired()
+            self._turns.reset()
             for key in self.queue.keys:  # another operator may have acted
                 self._stale(key)
             rounds = asyncio.create_task(self.queue.run(), name="rounds")

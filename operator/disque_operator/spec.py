@@ -8,7 +8,7 @@ in Kubernetes' expression language, and only the API server evaluates them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, WithJsonSchema, model_validator
 
@@ -235,6 +235,28 @@ class Drain(Section):
     )
 
 
+Day: TypeAlias = Literal["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+TimeOfDay: TypeAlias = Annotated[str, Field(max_length=5, pattern="^([01][0-9]|2[0-3]):[0-5][0-9]$")]
+
+
+class UpgradeWindow(Section):
+    """When an update may start that comes with the operator: another default image, or another pod template.
+
+    Changes of the spec are applied at once. An update that has started continues when the window closes.
+    """
+
+    days: Annotated[tuple[Day, ...], Field(min_length=1, max_length=7)] = Field(
+        default=get_args(Day), description="Days on which the window opens. Defaults to all."
+    )
+    start: TimeOfDay = Field(description="Local time when the window opens, for example `22:00`.")
+    end: TimeOfDay = Field(
+        description="Local time when it closes, for example `04:00`; on the next day if that is not after `start`."
+    )
+    time_zone: Annotated[str, Field(max_length=64, min_length=1)] = Field(
+        default="UTC", description="Time zone by its name, for example `Europe/Berlin`."
+    )
+
+
 class Upgrade(Section):
     """How pods are replaced, one at a time, after a change of the image or of a setting that needs a restart."""
 
@@ -245,6 +267,10 @@ class Upgrade(Section):
         default=600,
         description="When a replaced pod that is not ready counts as failed, in seconds. The remaining pods are not "
         "replaced until it is ready.",
+    )
+    window: UpgradeWindow | None = Field(
+        default=None,
+        description="When an update may start that comes with the operator. By default, at any time.",
     )
 
 
@@ -280,7 +306,9 @@ class SpecFields(Section):
         description="A scale-down never leaves fewer members than this, nor fewer than the highest REPLICATE of a job.",
     )
     image: Annotated[str, Field(max_length=512, min_length=1)] | None = Field(
-        default=None, description="Image of the broker. Defaults to the one that the operator is configured with."
+        default=None,
+        description="Image of the broker. By default, the one that the operator is configured with; when that changes, "
+        "clusters are updated one after another, in `upgrade.window`.",
     )
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = Field(
         default=None, description="When the image is pulled."

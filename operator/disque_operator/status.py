@@ -21,7 +21,7 @@ from disque_operator.status_fields import ClusterStatus
 _JUST_BEGUN_S: Final = 60.0
 
 
-def status(view: ClusterView, notes: Sequence[Note], drain: Json | None) -> Json:
+def status(view: ClusterView, notes: Sequence[Note], drain: Json | None, available_image: str) -> Json:
     """Return the whole status. It equals the previous one if nothing has changed."""
     leading = next((note for phase in PHASES for note in notes if note.phase == phase), None)
     phase = _phase(view, leading)
@@ -46,6 +46,8 @@ def status(view: ClusterView, notes: Sequence[Note], drain: Json | None) -> Json
     }
     if view.spec.auth.enabled:
         fields["secretName"] = names.client_secret(view.spec.name)
+    if available_image:
+        fields["availableImage"] = available_image
     if drain is not None:
         fields["drain"] = drain
     return ClusterStatus.model_validate(fields).written()
@@ -81,7 +83,7 @@ def _version(view: ClusterView) -> str:
 def _images(view: ClusterView) -> Json:
     """Return the image of the StatefulSet, and the last one before it that all pods had while one was ready."""
     before = view.observed.status
-    image = view.stateful_set.image if view.stateful_set else before.get("image") or view.spec.image or ""
+    image = view.stateful_set.image if view.stateful_set else before.get("image") or ""
     former = before.get("formerImage") or ""
     known = before.get("image") or ""
     if known and known != image:

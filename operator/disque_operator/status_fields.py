@@ -32,8 +32,8 @@ class Condition(_Part):
     """A condition of the cluster."""
 
     type: str = Field(
-        description="Ready, ClusterFormed, AllMembersReachable, Progressing, Draining, Degraded, ReconcileSuccess or "
-        "SpecValid."
+        description="Ready, ClusterFormed, AllMembersReachable, Progressing, Draining, Degraded, Updated, "
+        "ReconcileSuccess or SpecValid."
     )
     status: Literal["True", "False", "Unknown"] = Field(description="Whether the condition holds.")
     reason: str = Field(description="Why, as one word for programs.")
@@ -109,6 +109,10 @@ class ClusterStatus(_Part):
         default="", description="Version of the brokers; all versions, separated by commas, if they differ."
     )
     image: str = Field(default="", description="Image of the pods.")
+    available_image: str | None = Field(
+        default=None,
+        description="The image to which the cluster will be updated; the condition Updated says what it waits for.",
+    )
     former_image: str | None = Field(default=None, description="The previous image, for a rollback.")
     endpoint: str = Field(default="", description="Address for clients: host:port of the client service.")
     binding: Binding | None = None

@@ -170,7 +170,7 @@ def test_upgrade_replaces_pods_from_the_highest_ordinal() -> None:
     assert replaced(scenario) == ["mail-2", "mail-1", "mail-0"]
     assert node_ids(scenario) == before
     assert scenario.world.status["formerImage"] == "disque:1"
-    assert scenario.world.status["version"] == "disque:2"
+    assert scenario.world.status["version"] == "2"
 
 
 @pytest.mark.parametrize("image", ["disque:broken", "disque:missing"])

@@ -25,6 +25,7 @@ from disque_operator.observed import Observed, Pod
 from disque_operator.reconcile import Reconciler
 from disque_operator.spec import Spec
 from disque_operator.status_writes import COUNTERS_S
+from disque_operator.turns import Turns
 from support.apiserver import ApiServer, serving
 from support.cluster import RealCluster
 
@@ -66,6 +67,7 @@ class Harness:
             self.permit,
             self.metrics,
             self._plan,
+            turns=Turns(lambda: [KEY]),
             image="disqued:test",
             identity="me",
             operator_namespace="operators",
@@ -74,7 +76,8 @@ class Harness:
         )
 
     def _plan(self, spec: Spec, observed: Observed, _now_s: float, _password: str) -> Plan:
-        assert spec.image == "disqued:test"
+        assert spec.image is None
+        assert observed.default_image == "disqued:test"
         assert observed.operator_namespace == "operators"
         self.seen.append(observed)
         actions = self.actions(observed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 
 import pytest
 
@@ -23,7 +24,8 @@ BODIES = bodies()
 
 def objects(spec: Spec = SPEC, wanted: Wanted | None = None) -> dict[str, Json]:
     """Return the objects by kind; the service and the Secret for clients have their own keys."""
-    manifests = resources.desired(spec, wanted or Wanted(spec.replicas))
+    wanted = replace(wanted or Wanted(spec.replicas), image=spec.image or "")
+    manifests = resources.desired(spec, wanted)
     clients = {spec.name: "ClientService", names.client_secret(spec.name): "ClientSecret"}
     return {_key(m, clients): m for m in manifests}
 

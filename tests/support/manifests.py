@@ -84,7 +84,11 @@ EVERYTHING: Final[Json] = {
         },
     },
     "drain": {"timeoutSeconds": 60, "onTimeout": "Retain"},
-    "upgrade": {"soakSeconds": 1, "timeoutSeconds": 60},
+    "upgrade": {
+        "soakSeconds": 1,
+        "timeoutSeconds": 60,
+        "window": {"days": ["Sunday"], "start": "22:00", "end": "04:00", "timeZone": "Europe/Berlin"},
+    },
     "paused": False,
     "hibernate": False,
 }
@@ -114,7 +118,12 @@ def children(body: Json) -> tuple[Json, ...]:
     """Return the manifests for a resource."""
     spec = parse(body)
     passwords = Passwords("secret", "former", rotation=spec.auth.rotation, rotated_at="2026-01-31T12:00:00Z")
-    wanted = Wanted(spec.replicas, passwords if spec.auth.enabled else None, operator_namespace="disque-system")
+    wanted = Wanted(
+        spec.replicas,
+        passwords if spec.auth.enabled else None,
+        image=spec.image or "",
+        operator_namespace="disque-system",
+    )
     return resources.desired(spec, wanted)
 
 

@@ -15,10 +15,16 @@ from disque_operator.resources.common import Wanted
 from disque_operator.resources.comparing import differs
 from disque_operator.resources.configuration import client_secret, config_map, secret
 from disque_operator.resources.network import client_service, members_service, network_policy
-from disque_operator.resources.workload import disruption_budget, service_account, stateful_set
+from disque_operator.resources.workload import (
+    disruption_budget,
+    service_account,
+    spec_digest,
+    stateful_set,
+    template_digest,
+)
 from disque_operator.spec import Spec
 
-__all__ = ["Wanted", "desired", "differs", "same", "settings", "surplus"]
+__all__ = ["Wanted", "desired", "differs", "same", "settings", "spec_digest", "surplus", "template_digest"]
 
 _OPTIONAL: Final = ("PodDisruptionBudget", "NetworkPolicy")
 

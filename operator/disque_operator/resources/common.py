@@ -33,6 +33,10 @@ class Wanted:
     claim_templates: tuple[Json, ...] = ()
     """`spec.volumeClaimTemplates` of the live StatefulSet, which is immutable: claims are expanded one by one instead.
     Empty if there is no StatefulSet yet."""
+    image: str = ""
+    """The image of the pods."""
+    update: str = ""
+    """The annotation names.UPDATE of the StatefulSet; empty for no annotation."""
     operator_namespace: str = ""
     """The namespace of the operator's pods, which the NetworkPolicy admits; empty if it does not run in a pod."""
 
@@ -51,7 +55,7 @@ def child(spec: Spec, api_version: str, kind: str, name: str, body: Json, annota
         },
         **body,
     }
-    manifest["metadata"]["annotations"] |= {names.APPLIED: _digest(manifest)}
+    manifest["metadata"]["annotations"] |= {names.APPLIED: _manifest_digest(manifest)}
     return manifest
 
 
@@ -67,7 +71,11 @@ def _owner(spec: Spec) -> Json:
     }
 
 
-def _digest(manifest: Json) -> str:
+def _manifest_digest(manifest: Json) -> str:
     """Return a digest of a manifest. Of Secrets only the keys count: their values are compared anyway."""
-    counted = manifest | {"data": sorted(manifest["data"])} if manifest["kind"] == "Secret" else manifest
-    return hashlib.sha256(json.dumps(counted, sort_keys=True).encode()).hexdigest()[:16]
+    return digest(manifest | {"data": sorted(manifest["data"])} if manifest["kind"] == "Secret" else manifest)
+
+
+def digest(value: Json) -> str:
+    """Return a digest of an object, whatever the order of its fields."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]

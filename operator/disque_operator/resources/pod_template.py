@@ -24,20 +24,20 @@ START_S: Final = 600
 """How long a broker may take to answer after its start, in seconds. It answers while it loads its file."""
 
 
-def pod_template(spec: Spec) -> Json:
-    """Return the pod template, patched by `spec.podTemplate`."""
+def pod_template(spec: Spec, image: str) -> Json:
+    """Return the pod template, patched by `spec.podTemplate`. The image of the spec is only one of several sources."""
     template = {
         "metadata": {
             "labels": names.labels(spec.name),
             "annotations": {names.RESTART_HASH: restart_hash(spec), **SCRAPED},
         },
-        "spec": _pod(spec),
+        "spec": _pod(spec, image),
     }
     patched: Json = merge(template, allowed(spec))
     return patched
 
 
-def _pod(spec: Spec) -> Json:
+def _pod(spec: Spec, image: str) -> Json:
     pod: Json = {
         "serviceAccountName": names.service_account(spec.name),
         "automountServiceAccountToken": False,
@@ -52,7 +52,7 @@ def _pod(spec: Spec) -> Json:
             "fsGroupChangePolicy": "OnRootMismatch",
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "containers": [_broker(spec)],
+        "containers": [_broker(spec, image)],
         "volumes": _volumes(spec),
         **_placement(spec),
     }
@@ -61,11 +61,11 @@ def _pod(spec: Spec) -> Json:
     return pod
 
 
-def _broker(spec: Spec) -> Json:
+def _broker(spec: Spec, image: str) -> Json:
     host = f"$(POD_NAME).{names.members_service(spec.name)}.{spec.namespace}.svc"
     container: Json = {
         "name": names.CONTAINER,
-        "image": spec.image,
+        "image": image,
         "command": ["disque-server"],
         "args": [f"{CONFIG_PATH}/{CONFIG_FILE}", "--dir", DATA_PATH, "--cluster-announce-hostname", host],
         "env": [{"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],

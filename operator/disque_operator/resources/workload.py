@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from disque_operator import names
 from disque_operator.apivalues import Json
-from disque_operator.resources.common import Wanted, child
+from disque_operator.resources.common import Wanted, child, digest
 from disque_operator.resources.pod_template import pod_template
-from disque_operator.spec import Spec
+from disque_operator.spec import Spec, SpecFields
+
+_NOT_OF_PODS: Final = {*Spec.model_fields} - {*SpecFields.model_fields} | {
+    "auth",
+    "drain",
+    "hibernate",
+    "image",
+    "min_replicas",
+    "network_policy",
+    "paused",
+    "pod_disruption_budget",
+    "replicas",
+    "service",
+    "storage",
+    "upgrade",
+}
+"""Fields that are not part of `spec_digest`, because they do not change the pod template; the image has its own
+annotation. A field that is missing here only costs a write of the StatefulSet when it changes."""
 
 
 def stateful_set(spec: Spec, wanted: Wanted) -> Json:
     """Return the StatefulSet. It creates pods and claims, all at once; only the operator replaces and deletes them."""
+    template = pod_template(spec, wanted.image)
     body: Json = {
         "replicas": wanted.replicas,
         "serviceName": names.members_service(spec.name),
@@ -18,14 +38,31 @@ def stateful_set(spec: Spec, wanted: Wanted) -> Json:
         "updateStrategy": {"type": "OnDelete"},
         "revisionHistoryLimit": 10,
         "selector": {"matchLabels": names.selector(spec.name)},
-        "template": pod_template(spec),
+        "template": template,
     }
     if not spec.storage.ephemeral:
         body["persistentVolumeClaimRetentionPolicy"] = {"whenDeleted": "Retain", "whenScaled": "Retain"}
         body["volumeClaimTemplates"] = list(wanted.claim_templates) or [_claim_template(spec)]
-    members = wanted.hibernated_members
-    annotations = {names.HIBERNATED_MEMBERS: str(members)} if members else {}
-    return child(spec, "apps/v1", "StatefulSet", names.stateful_set(spec.name), {"spec": body}, annotations)
+    annotations = {
+        names.HIBERNATED_MEMBERS: str(wanted.hibernated_members or ""),
+        names.IMAGE: wanted.image,
+        names.UPDATE: wanted.update,
+        names.SPEC_DIGEST: spec_digest(spec),
+        names.TEMPLATE_DIGEST: digest(template),
+    }
+    given = {name: text for name, text in annotations.items() if text}
+    return child(spec, "apps/v1", "StatefulSet", names.stateful_set(spec.name), {"spec": body}, given)
+
+
+def template_digest(spec: Spec, image: str) -> str:
+    """Return a digest of the pod template."""
+    return digest(pod_template(spec, image))
+
+
+def spec_digest(spec: Spec) -> str:
+    """Return a digest of what people ask for. It does not change when a release of the operator adds fields."""
+    asked = spec.model_dump(mode="json", exclude_defaults=True, exclude=_NOT_OF_PODS)
+    return digest(asked | {"restart": spec.annotations.get(names.RESTART_AT, "")})
 
 
 def _claim_template(spec: Spec) -> Json:

@@ -36,6 +36,7 @@ class _Converter:
 
     def node(self, found: Json) -> Json:
         """Return a schema without references, titles and null."""
+        is_optional = "anyOf" in found
         found = self._resolved(found)
         if EMBEDDED in found:
             return embedded(found[EMBEDDED], found["description"])
@@ -51,8 +52,8 @@ class _Converter:
         if "properties" in found:
             made["properties"] = {name: self.node(below) for name, below in found["properties"].items()}
             made |= self._object_default(made["properties"])
-        if not self._defaults:
-            made.pop("default", None)
+        if not self._defaults or (is_optional and "properties" in made):
+            made.pop("default", None)  # an optional object is absent unless it is given
         return {word: made[word] for word in sorted(made, key=_rank)}
 
     def _resolved(self, found: Json) -> Json:

@@ -27,6 +27,8 @@ class Disk:
     leaving: bool = False
     known: dict[str, str] = field(default_factory=dict)
     """Host names of other members, by node ID."""
+    file_format: int = 0
+    """The format of the append-only file."""
     jobs: dict[str, int] = field(default_factory=dict)
     """REPLICATE of each job, by job ID."""
 

@@ -20,6 +20,7 @@ from disque_operator.observed import LOCKED, Observed
 from disque_operator.plan import plan
 from disque_operator.resources import same, settings
 from disque_operator.spec import Auth, Drain, Persistence, Spec, Storage
+from disque_operator.turns import Turns
 from support.kubeworld.objects import ConflictError
 from support.kubeworld.truth import false_claims, not_in_effect
 from support.kubeworld.world import NODES, InvariantError, World
@@ -70,6 +71,10 @@ class Scenario:
     log: list[str] = field(default_factory=list)
     """What happened, for debugging a failed seed."""
     last: Plan = field(default_factory=Plan)
+    quiet_rounds: int = 0
+    """How many consecutive rounds had nothing to do."""
+    turns: Turns = field(default_factory=lambda: Turns(tuple))
+    """Shared by the clusters of one operator (`fleet`)."""
     crash_after: int | None = None
     """The operator crashes once, after this number of actions."""
     _due_s: float = 0.0
@@ -96,37 +101,39 @@ class Scenario:
 
     def settle(self, seconds: int = TIMEOUT_S) -> None:
         """Advance the time until the cluster has settled."""
-        recover = 0
+        self.quiet_rounds = 0
         for _ in range(seconds):
-            if self._step():
-                busy = self.last.actions or self.last.again_s < 10
-                recover = 0 if busy else recover + 1
-            if recover >= SETTLED_ROUNDS:
+            self._step()
+            if self.quiet_rounds >= SETTLED_ROUNDS:
                 return
         raise AssertionError(f"not settled: {self.describe()}")
 
-    def _step(self) -> bool:
-        """Advance by a second; return whether the operator ran a round."""
+    def _step(self) -> None:
+        """Advance by a second, with a round of the operator if one is due."""
         self.world.step()
         if self.load:
             self._clients()
         if self.rates.fault and self.rng.random() < self.rates.fault:
             self._fault()
         if self.world.now_s < self._due_s and not self.world.changed:
-            return False
+            return
         self.world.changed = False
         self.round()
-        return True
+        busy = self.last.actions or self.last.again_s < 10
+        self.quiet_rounds = 0 if busy else self.quiet_rounds + 1
 
     def round(self) -> None:
         """Run a round: observe, plan, execute."""
         world = self.world
         spec, observed, missing = world.spec, world.observe(), not_in_effect(world)
+        key = (spec.namespace, spec.name)
+        observed = replace(observed, waits_for=self.turns.ahead_of(key))
         if self.rng.random() < self.rates.stale:
             observed = _frozen(observed)
             for _ in range(self.rng.randint(1, 6)):
                 world.step()
         self.last = plan(spec, observed, world.now_s, f"password-{self.rng.randrange(10**6)}")
+        self.turns.report(key, self.last.turn)
         self._due_s = world.now_s + self.last.again_s
         _check_disruption(observed, self.last, spec)
         assert not (wrong := false_claims(self.last.status, spec, missing)), f"{wrong}: {self.describe()}"

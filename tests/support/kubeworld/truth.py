@@ -15,6 +15,8 @@ from support.kubeworld.world import World
 
 _REFUSALS = frozenset({"BelowMinimum", "NotEnoughMembers", "Waiting"})
 """Reasons of a drain that does not start, which the user reads in the condition Draining."""
+_WAITS = frozenset({"WindowClosed", "NotHealthy", "OtherCluster", "RolloutInProgress"})
+"""Reasons of an update that the operator brings and that does not start yet, which is no change of the spec."""
 
 
 def false_claims(status: Json, spec: Spec, missing: str) -> list[str]:
@@ -37,6 +39,7 @@ def _is_explained(status: Json) -> bool:
         or condition_of(status, "Degraded")["status"] == "True"
         or condition_of(status, "SpecValid")["status"] == "False"
         or condition_of(status, "Draining")["reason"] in _REFUSALS
+        or condition_of(status, "Updated")["reason"] in _WAITS
     )
 
 
@@ -57,7 +60,7 @@ def _differences(world: World) -> Iterator[str]:
         yield "the template has other directives"
     revision = hashlib.sha256(json.dumps(template, sort_keys=True).encode()).hexdigest()[:8]
     for pod in world.pods.values():
-        if pod.image != spec.image:
+        if spec.image and pod.image != spec.image:
             yield f"{pod.name} runs {pod.image}"
         if pod.revision != revision:
             yield f"{pod.name} has an older template"

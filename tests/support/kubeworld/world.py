@@ -21,6 +21,7 @@ from disque_operator.brokers import CommandFailedError
 from disque_operator.directives import LIVE, read
 from disque_operator.observed import LOCKED, Broker, Leaving, Observed, Passwords, Peer, Pod, StatefulSet, Volume
 from disque_operator.spec import Spec
+from disque_operator.versions import Release, readable_format, release, tag_of
 from disqued.config.options import OPTION_OF
 from disqued.resp.words import split_words
 from support.kubeworld.brokers import BrokerProcess, Bus, Disk
@@ -33,6 +34,8 @@ NODES: Final = ("m0", "m1", "m2")
 BROKEN: Final = "broken"
 MISSING: Final = "missing"
 """Parts of image names, with their effect."""
+_ANY_RELEASE: Final = Release(0, 1)
+"""The release of images whose tag is no version."""
 
 
 class InvariantError(AssertionError):
@@ -84,6 +87,10 @@ class World:
         """Jobs that were acknowledged to the producer."""
         self.cut_off: dict[str, float] = {}
         """Unreachable nodes, and until when."""
+        self.default_image = ""
+        """The image that the operator gives to clusters without one."""
+        self.versions: dict[str, str] = {}
+        """The version of the broker in an image, if it is not the tag."""
         self.full = False
         """Whether no node can take another pod."""
         self.slow_load_s = 2.0
@@ -220,10 +227,13 @@ class World:
             pod.trouble = "ImagePullBackOff"
             return
         pod.phase = "Running"
-        if BROKEN in pod.image:
+        disk = self.disks.setdefault(pod.disk_key, Disk())
+        version = self.versions.get(pod.image, tag_of(pod.image))
+        readable = readable_format(release(version) or _ANY_RELEASE)
+        if BROKEN in pod.image or disk.file_format > readable:
             pod.trouble, pod.restarts, pod.start_s = "CrashLoopBackOff", pod.restarts + 1, self.now_s + 10.0
             return
-        disk = self.disks.setdefault(pod.disk_key, Disk())
+        disk.file_format = readable
         disk.node_id = disk.node_id or f"id-{self.api.serial()}"
         pod.trouble = ""
         password, former = self._mounted()
@@ -233,7 +243,7 @@ class World:
             disk,
             self.now_s,
             self.slow_load_s,
-            pod.image,
+            version,
             self._configuration(),
             password,
             former,
@@ -320,6 +330,7 @@ class World:
             own_password=self.own_password if self.spec.auth.secret_name else None,
             children=dict(self.api.objects),
             status=self.status,
+            default_image=self.default_image,
         )
 
     def _passwords(self, name: str) -> Passwords | None:
@@ -341,13 +352,18 @@ class World:
         if live is None:
             return None
         metadata, spec = live["metadata"], live["spec"]
+        annotations = metadata.get("annotations") or {}
         return StatefulSet(
             spec["replicas"],
             self._seen[1],
             self._seen[0] == metadata["generation"],
             spec["template"]["spec"]["containers"][0]["image"],
             metadata["uid"],
-            int((metadata.get("annotations") or {}).get(names.HIBERNATED_MEMBERS, 0)),
+            int(annotations.get(names.HIBERNATED_MEMBERS, 0)),
+            annotations.get(names.IMAGE, ""),
+            annotations.get(names.UPDATE, ""),
+            annotations.get(names.SPEC_DIGEST, ""),
+            annotations.get(names.TEMPLATE_DIGEST, ""),
         )
 
     def _volumes(self) -> list[Volume]:
@@ -420,6 +436,7 @@ class World:
             uptime_s=self.now_s - broker.started_s,
             config={**broker.config, "cluster-announce-hostname": broker.host},
             password_hashes=broker.password_hashes,
+            file_format=disk.file_format,
         )
 
     # --- actions ------------------------------------------------------------------------------------------------------
