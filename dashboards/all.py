@@ -10,6 +10,7 @@ from dashboards.model import Board
 from dashboards.operator import OPERATOR
 from dashboards.overview import OVERVIEW
 from dashboards.queues import QUEUES
+from dashboards.slo import SLO
 from dashboards.spark import SPARK
 
-BOARDS: Final[tuple[Board, ...]] = (OVERVIEW, QUEUES, CLUSTER, MEMORY_DISK, OPERATOR, SPARK)
+BOARDS: Final[tuple[Board, ...]] = (OVERVIEW, QUEUES, CLUSTER, MEMORY_DISK, OPERATOR, SLO, SPARK)

@@ -7,19 +7,22 @@ from typing import Final, TypeAlias
 
 from grafana_foundation_sdk.builders import common as looks
 from grafana_foundation_sdk.builders import dashboard as boards
-from grafana_foundation_sdk.builders import prometheus, stat, statetimeline, table, timeseries
+from grafana_foundation_sdk.builders import heatmap, prometheus, stat, statetimeline, table, timeseries
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import common, dashboard
+from grafana_foundation_sdk.models.heatmap import HeatmapColorMode
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
+from dashboards.alerts.alert import RUNBOOKS
 from dashboards.model import HEALTHY, WIDTH, Board, Kind, Panel, Query, Variable
 
 TAG: Final = "disque"
 SOURCE: Final = dashboard.DataSourceRef(type_val="prometheus", uid="$datasource")
 REFRESH: Final = "30s"
 ALL: Final = "$__all"
+CHANGES: Final = "Changes of clusters"
 
-AnyPanel: TypeAlias = timeseries.Panel | stat.Panel | statetimeline.Panel | table.Panel
+AnyPanel: TypeAlias = timeseries.Panel | stat.Panel | statetimeline.Panel | table.Panel | heatmap.Panel
 
 
 def json_of(board: Board) -> str:
@@ -44,6 +47,8 @@ def built(board: Board) -> dashboard.Dashboard:
     )
     for variable in board.variables:
         made = made.with_variable(_choice(variable))
+    if board.annotates:
+        made = made.annotation(_changes(board))
     number = 0
     for row in board.rows:
         number += 1
@@ -52,6 +57,14 @@ def built(board: Board) -> dashboard.Dashboard:
             number += 1
             made = made.with_panel(_panel(panel).id(number))
     return made.build()
+
+
+def _changes(board: Board) -> boards.AnnotationQuery:
+    """Marks in all panels of a board: while a cluster is upgraded, scaled, drained or repaired."""
+    chosen = {variable.name for variable in board.variables} & {"namespace", "cluster"}
+    selector = ",".join(f'{name}=~"${name}"' for name in sorted(chosen, reverse=True))
+    changing = f'disque_operator_cluster_phase{{{selector},phase=~"Upgrading|Growing|Draining|Healing"}} == 1'
+    return boards.AnnotationQuery().name(CHANGES).datasource(SOURCE).enable(True).icon_color("blue").expr(changing)
 
 
 def _other_dashboards() -> boards.DashboardLink:
@@ -107,9 +120,11 @@ def _steps(panel: Panel) -> boards.ThresholdsConfig:
 def _target(panel: Panel, query: Query, letter: str) -> prometheus.Dataquery:
     """A query: instant for tables, a range for all other kinds."""
     target = prometheus.Dataquery().expr(query.promql).ref_id(letter).datasource(SOURCE)
+    if panel.kind is Kind.HEATMAP:
+        return target.range().format(PromQueryFormat.HEATMAP).legend_format(query.legend)
     if panel.kind is Kind.TABLE:
         return target.instant().format(PromQueryFormat.TABLE)
-    return target.range().legend_format(query.legend or "__auto")
+    return target.range().legend_format(query.label or "__auto")
 
 
 def _stat(panel: Panel) -> stat.Panel:
@@ -168,11 +183,21 @@ def _table(panel: Panel) -> table.Panel:
         )
         .sort_by([looks.TableSortByFieldState().display_name(panel.queries[0].legend).desc(True)])
     )
+    if panel.runbooks:
+        page = dashboard.DashboardLink(title="Runbook", url=f"{RUNBOOKS}/${{__value.text}}.md", target_blank=True)
+        made = made.override_by_name("alertname", [dashboard.DynamicConfigValue(id_val="links", value=[page])])
     for query in panel.queries:
         if query.unit:
             unit = dashboard.DynamicConfigValue(id_val="unit", value=query.unit)
             made = made.override_by_name(query.legend, [unit])
     return made
+
+
+def _heatmap(panel: Panel) -> heatmap.Panel:
+    """The buckets of a histogram over time."""
+    axis = heatmap.YAxisConfig().unit(panel.unit).axis_placement(common.AxisPlacement.LEFT)
+    colors = heatmap.HeatmapColorOptions().mode(HeatmapColorMode.SCHEME).scheme("Oranges").exponent(0.5).steps(64)
+    return heatmap.Panel().calculate(False).y_axis(axis).color(colors)
 
 
 _KINDS: Final[dict[Kind, Callable[[Panel], AnyPanel]]] = {
@@ -181,4 +206,5 @@ _KINDS: Final[dict[Kind, Callable[[Panel], AnyPanel]]] = {
     Kind.STACK: _stack,
     Kind.STATES: _states,
     Kind.TABLE: _table,
+    Kind.HEATMAP: _heatmap,
 }

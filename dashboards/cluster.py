@@ -27,7 +27,7 @@ _NOW: Final = Row(
             "Failed or suspected members",
             "The largest number that any node reports.",
             "short",
-            'max(sum by (instance) (disque_cluster_nodes{<nodes>,state=~"failed|suspected"}))',
+            'max(sum by (namespace, cluster, instance) (disque_cluster_nodes{<nodes>,state=~"failed|suspected"}))',
             steps=((1, BAD),),
         ),
         stat(
@@ -114,7 +114,7 @@ _MEMBERS: Final = Row(
             "started.",
             "s",
             (
-                Query("max by (instance) (disque_clock_skew_seconds{<nodes>})", "{{instance}}"),
+                Query("max by (namespace, cluster, instance) (disque_clock_skew_seconds{<nodes>})", "{{instance}}"),
                 Query("disque_clock_offset_seconds{<nodes>}", "{{instance}}: set"),
             ),
             steps=((0.5, RISK),),
@@ -158,7 +158,7 @@ _MEMBERS: Final = Row(
             "Lost bytes",
             "Bytes per second written to links that closed before they were sent.",
             "Bps",
-            (Query(rate("disque_cluster_lost_bytes_total", by="instance"), "{{instance}}"),),
+            (Query(rate("disque_cluster_lost_bytes_total", by="namespace, cluster, instance"), "{{instance}}"),),
             width=12,
         ),
     ),
@@ -194,7 +194,7 @@ _COPIES: Final = Row(
             "stored only on other nodes because this one leaves or is low on memory.",
             "ops",
             (
-                Query(rate("disque_copies_kept_total", by="instance"), "{{instance}}"),
+                Query(rate("disque_copies_kept_total", by="namespace, cluster, instance"), "{{instance}}"),
                 Query(rate("disque_async_adds_held_back_total"), "held back"),
                 Query(rate("disque_external_replications_total"), "stored by others only"),
             ),
@@ -219,8 +219,8 @@ _BETWEEN: Final = Row(
             "workers use different nodes, which is fine but costs some throughput.",
             "ops",
             (
-                Query(rate("disque_jobs_imported_total", by="instance"), "to {{instance}}"),
-                Query(rate("disque_jobs_exported_total", by="instance"), "from {{instance}}"),
+                Query(rate("disque_jobs_imported_total", by="namespace, cluster, instance"), "to {{instance}}"),
+                Query(rate("disque_jobs_exported_total", by="namespace, cluster, instance"), "from {{instance}}"),
                 Query(rate("disque_jobs_imported_at_most_once_total"), "at-most-once jobs"),
             ),
             width=6,
@@ -265,10 +265,53 @@ _BETWEEN: Final = Row(
     ),
 )
 
+_PODS: Final = Row(
+    "Processes and pods",
+    (
+        Panel(
+            "Memory against the limit",
+            "Resident memory as a share of the limit of the container, or of the memory of the "
+            "machine. At 1 the kernel ends "
+            "the process.",
+            "percentunit",
+            (Query("disque_memory_resident_bytes{<nodes>} / disque_memory_limit_bytes{<nodes>}", "{{instance}}"),),
+            steps=((0.85, RISK), (0.95, BAD)),
+        ),
+        Panel(
+            "Restarts",
+            "Starts of each node within an hour, whatever the reason.",
+            "short",
+            (Query("changes(disque_start_time_seconds{<nodes>}[1h])", "{{instance}}"),),
+            steps=((1, RISK),),
+        ),
+        Panel(
+            "CPU throttling",
+            "Share of the scheduling periods in which the container of the broker had to wait "
+            "because of its CPU limit. A "
+            "throttled node serves no client for that time: raise or remove the limit.",
+            "percentunit",
+            (
+                Query(
+                    "label_replace(\n"
+                    "  sum by (namespace, pod) (rate(container_cpu_cfs_throttled_periods_total{<containers>}"
+                    "[$__rate_interval]))\n"
+                    "  / sum by (namespace, pod) "
+                    "(rate(container_cpu_cfs_periods_total{<containers>}[$__rate_interval])),\n"
+                    '  "instance", "$1", "pod", "(.+)")\n'
+                    "and on (namespace, instance) disque_build_info{<nodes>}",
+                    "{{instance}}",
+                ),
+            ),
+            steps=((0.1, RISK), (0.5, BAD)),
+            empty="containers have no CPU limit, or Prometheus does not scrape the kubelets",
+        ),
+    ),
+)
+
 CLUSTER: Final = Board(
     uids.CLUSTER,
     "Disque / Cluster and federation",
     "Links, copies of jobs, and jobs that move between nodes.",
     OF_BROKERS,
-    (_NOW, _MEMBERS, _COPIES, _BETWEEN),
+    (_NOW, _MEMBERS, _COPIES, _BETWEEN, _PODS),
 )

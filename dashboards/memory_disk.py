@@ -52,7 +52,7 @@ _NOW: Final = Row(
             "Slowest fsync, 99th percentile",
             "The 99th percentile on the slowest node.",
             "s",
-            "max(histogram_quantile(0.99, sum by (le, instance) "
+            "max(histogram_quantile(0.99, sum by (le, namespace, cluster, instance) "
             "(rate(disque_aof_fsync_duration_seconds_bucket{<nodes>}[$__rate_interval]))))",
             steps=((0.2, RISK), (1, BAD)),
             empty=_NO_FILE,
@@ -122,9 +122,11 @@ _MEMORY: Final = Row(
             "Jobs and acknowledgements evicted to free memory, and requests rejected because of memory.",
             "ops",
             (
-                Query(rate("disque_jobs_evicted_total", by="instance"), "forgotten by {{instance}}"),
                 Query(
-                    rate("disque_requests_refused_total", '<nodes>,reason="memory"', by="instance"),
+                    rate("disque_jobs_evicted_total", by="namespace, cluster, instance"), "forgotten by {{instance}}"
+                ),
+                Query(
+                    rate("disque_requests_refused_total", '<nodes>,reason="memory"', by="namespace, cluster, instance"),
                     "refused by {{instance}}",
                 ),
                 Query(rate("disque_requests_refused_unread_total"), "too large to read"),
@@ -135,7 +137,12 @@ _MEMORY: Final = Row(
             "Disconnected clients",
             "Clients disconnected because they did not read their replies, or sent more than memory allows.",
             "ops",
-            (Query(rate("disque_clients_closed_total", by="instance, reason"), "{{instance}} {{reason}}"),),
+            (
+                Query(
+                    rate("disque_clients_closed_total", by="namespace, cluster, instance, reason"),
+                    "{{instance}} {{reason}}",
+                ),
+            ),
             width=6,
         ),
         Panel(
@@ -174,7 +181,7 @@ _DISK: Final = Row(
             "s",
             (
                 Query(
-                    "histogram_quantile(0.99, sum by (le, instance) "
+                    "histogram_quantile(0.99, sum by (le, namespace, cluster, instance) "
                     "(rate(disque_aof_fsync_duration_seconds_bucket{<nodes>}[$__rate_interval])))",
                     "{{instance}}",
                 ),

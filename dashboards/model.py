@@ -14,9 +14,16 @@ CHOSEN: Final = {
     "<clusters>": 'namespace=~"$namespace",cluster=~"$cluster"',
     "<nodes>": 'namespace=~"$namespace",cluster=~"$cluster",instance=~"$instance"',
     "<queues>": 'namespace=~"$namespace",cluster=~"$cluster",instance=~"$instance",queue=~"$queue"',
+    "<containers>": 'namespace=~"$namespace",container="broker"',
     "<spark>": 'namespace=~"$namespace",app=~"$app"',
 }
 """The selectors of the variables. "All" is `.*`, which also matches series without the label."""
+
+TENANTS: Final = {
+    "{{instance}}": "{{namespace}}/{{instance}}",
+    "{{queue}}": "{{namespace}}/{{cluster}} {{queue}}",
+}
+"""What distinguishes nodes and queues of different tenants in legends: names repeat in other namespaces."""
 
 HEALTHY: Final = "green"
 RISK: Final = "orange"
@@ -40,6 +47,8 @@ class Kind(Enum):
     STATES = "states"
     """A timeline of states, one band for each series."""
     TABLE = "table"
+    HEATMAP = "heatmap"
+    """How many values are in each bucket of a histogram."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +66,14 @@ class Query:
         text = self.expr
         for word, selector in CHOSEN.items():
             text = text.replace(word, selector)
+        return text
+
+    @property
+    def label(self) -> str:
+        """The legend with the namespace, or namespace and cluster, of what it names."""
+        text = self.legend
+        for name, full_name in TENANTS.items():
+            text = text.replace(name, full_name)
         return text
 
 
@@ -77,6 +94,8 @@ class Panel:
     """The maximum of the scale, if there is one."""
     leads_to: str = ""
     """The uid of the dashboard with details."""
+    runbooks: bool = False
+    """Whether the names of alerts in a table lead to their runbooks."""
     empty: str = ""
     """Why a healthy cluster may have no series for this panel."""
 
@@ -108,6 +127,8 @@ class Board:
     text: str
     variables: tuple[Variable, ...]
     rows: tuple[Row, ...]
+    annotates: bool = True
+    """Whether its panels show when clusters are changed."""
 
     def panels(self) -> Iterator[Panel]:
         """Yield the panels of all rows."""
@@ -172,6 +193,12 @@ def quantile(share: float, histogram: str, by: str = "", selector: str = "<nodes
     labels = f"le, {by}" if by else "le"
     buckets = f"sum by ({labels}) (rate({histogram}_bucket{{{selector}}}[$__rate_interval]))"
     return f"histogram_quantile({share}, {buckets})"
+
+
+def heatmap(title: str, text: str, histogram: str, *, width: int = 12, empty: str = "") -> Panel:
+    """Return a panel with all buckets of a histogram of seconds, where quantiles would hide two groups of values."""
+    query = Query(f"sum by (le) (increase({histogram}_bucket{{<nodes>}}[$__rate_interval]))", "{{le}}")
+    return Panel(title, text, "s", (query,), Kind.HEATMAP, width, empty=empty)
 
 
 def halves(histogram: str, by: str = "") -> tuple[Query, ...]:

@@ -172,7 +172,7 @@ _ITSELF: Final = Row(
             "Waiting clusters",
             "Clusters that are due for reconciliation and wait for a worker.",
             "short",
-            (Query("sum by (instance) (disque_operator_queue_length)", "{{instance}}"),),
+            (Query("sum by (namespace, instance) (disque_operator_queue_length)", "{{instance}}"),),
         ),
         Panel(
             "Writes",
@@ -204,8 +204,8 @@ _ITSELF: Final = Row(
             "The version of each operator pod, and whether it holds the Lease.",
             "short",
             (
-                Query("sum by (instance, version) (disque_operator_build_info)", "pods"),
-                Query("sum by (instance) (disque_operator_lease_held)", "acts"),
+                Query("sum by (namespace, instance, version) (disque_operator_build_info)", "pods"),
+                Query("sum by (namespace, instance) (disque_operator_lease_held)", "acts"),
             ),
             Kind.TABLE,
             width=12,
@@ -214,7 +214,12 @@ _ITSELF: Final = Row(
             "Memory",
             "Resident memory of the operator's processes.",
             "bytes",
-            (Query("process_resident_memory_bytes and on (job, instance) disque_operator_build_info", "{{instance}}"),),
+            (
+                Query(
+                    "process_resident_memory_bytes and on (job, namespace, instance) disque_operator_build_info",
+                    "{{instance}}",
+                ),
+            ),
             width=12,
         ),
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dashboards import uids
-from dashboards.model import BAD, OF_BROKERS, RISK, Board, Kind, Panel, Query, Row, halves, rate, stat
+from dashboards.model import BAD, OF_BROKERS, RISK, Board, Kind, Panel, Query, Row, halves, heatmap, rate, stat
 
 _NOW: Final = Row(
     "Now",
@@ -57,6 +57,53 @@ _NOW: Final = Row(
             "short",
             'count(ALERTS{alertname=~"Disque.*",alertstate="firing",<clusters>}) or vector(0)',
             steps=((1, BAD),),
+        ),
+    ),
+)
+
+_TENANT: Final = "namespace, cluster"
+_CLUSTERS: Final = Row(
+    "Clusters",
+    (
+        Panel(
+            "Clusters",
+            "Each cluster of the selection: its nodes, waiting jobs and the age of the oldest one, "
+            "jobs added and delivered, "
+            "memory of the fullest node, requests rejected because of memory, disk, leaving or loading.",
+            "short",
+            (
+                Query(f"count by ({_TENANT}) (disque_build_info{{<nodes>}})", "nodes"),
+                Query(f"count by ({_TENANT}) (disque_ready{{<nodes>}} == 1)", "ready"),
+                Query(f'sum by ({_TENANT}) (disque_jobs{{<nodes>,state="queued"}})', "waiting"),
+                Query(f"max by ({_TENANT}) (disque_oldest_waiting_job_age_seconds{{<nodes>}})", "oldest", "s"),
+                Query(rate("disque_jobs_added_total", by=_TENANT), "added", "ops"),
+                Query(rate("disque_jobs_delivered_total", by=_TENANT), "delivered", "ops"),
+                Query(
+                    f"max by ({_TENANT}) (disque_memory_used_bytes{{<nodes>}} / "
+                    f"(disque_memory_max_bytes{{<nodes>}} > 0))",
+                    "memory",
+                    "percentunit",
+                ),
+                Query(rate("disque_requests_refused_total", by=_TENANT), "rejected", "ops"),
+            ),
+            Kind.TABLE,
+            width=16,
+            empty="no node has a limit of memory, so that column is empty",
+        ),
+        Panel(
+            "Firing alerts, with runbooks",
+            "Alerts of this project that fire. Click a name to open its runbook.",
+            "short",
+            (
+                Query(
+                    "sum by (alertname, severity, namespace, cluster) "
+                    '(ALERTS{alertname=~"Disque.*",alertstate="firing",<clusters>})',
+                    "firing",
+                ),
+            ),
+            Kind.TABLE,
+            runbooks=True,
+            empty="no alert fires",
         ),
     ),
 )
@@ -216,7 +263,7 @@ _PROCESS: Final = Row(
             (
                 Query(
                     "rate(process_cpu_seconds_total{<nodes>}[$__rate_interval]) "
-                    "and on (job, instance) disque_build_info",
+                    "and on (job, namespace, instance) disque_build_info",
                     "{{instance}}",
                 ),
             ),
@@ -228,7 +275,7 @@ _PROCESS: Final = Row(
             "s",
             (
                 Query(
-                    "histogram_quantile(0.99, sum by (le, instance) "
+                    "histogram_quantile(0.99, sum by (le, namespace, cluster, instance) "
                     "(rate(disque_event_loop_lag_seconds_bucket{<nodes>}[$__rate_interval])))",
                     "{{instance}}",
                 ),
@@ -241,7 +288,8 @@ _PROCESS: Final = Row(
             "percentunit",
             (
                 Query(
-                    "process_open_fds{<nodes>} / process_max_fds{<nodes>} and on (job, instance) disque_build_info",
+                    "process_open_fds{<nodes>} / process_max_fds{<nodes>} and on (job, namespace, "
+                    "instance) disque_build_info",
                     "{{instance}}",
                 ),
             ),
@@ -269,10 +317,28 @@ _PROCESS: Final = Row(
             "Versions",
             "The version, build and Python of the nodes. More than one is normal only during an upgrade.",
             "short",
-            (Query("count by (version, build, python) (disque_build_info{<nodes>})", "nodes"),),
+            (Query("count by (namespace, cluster, version, build, python) (disque_build_info{<nodes>})", "nodes"),),
             Kind.TABLE,
             width=24,
             height=5,
+        ),
+    ),
+)
+
+_HEATMAPS: Final = Row(
+    "Distributions",
+    (
+        heatmap(
+            "Age of jobs at delivery",
+            "How many jobs were delivered at which age. Two bands are two kinds of jobs, such as "
+            "urgent and delayed ones.",
+            "disque_job_delivery_age_seconds",
+            empty="nothing was delivered",
+        ),
+        heatmap(
+            "Duration of commands",
+            "How many commands took how long, without the time that clients wait for jobs or copies.",
+            "disque_command_duration_seconds",
         ),
     ),
 )
@@ -282,5 +348,5 @@ OVERVIEW: Final = Board(
     "Disque / Overview",
     "Health and throughput.",
     OF_BROKERS,
-    (_NOW, _JOBS, _COMMANDS, _PROCESS),
+    (_NOW, _CLUSTERS, _JOBS, _COMMANDS, _PROCESS, _HEATMAPS),
 )

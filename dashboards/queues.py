@@ -50,7 +50,7 @@ _NOW: Final = Row(
             "Paused queues",
             "Queues whose input or output is paused on a node (PAUSE).",
             "short",
-            "count(max by (queue) (disque_queue_paused{<queues>}) == 1) or vector(0)",
+            "count(max by (namespace, cluster, queue) (disque_queue_paused{<queues>}) == 1) or vector(0)",
             steps=((1, RISK),),
         ),
     ),
@@ -64,12 +64,14 @@ _LIST: Final = Row(
             "Length, age of the first job, jobs in and out per second, waiting workers." + _FEW,
             "short",
             (
-                Query("sum by (queue) (disque_queue_jobs{<queues>})", "jobs"),
-                Query("max by (queue) (disque_queue_oldest_job_age_seconds{<queues>})", "oldest", "s"),
-                Query(rate("disque_queue_jobs_in_total", "<queues>", by="queue"), "in", "ops"),
-                Query(rate("disque_queue_jobs_out_total", "<queues>", by="queue"), "out", "ops"),
-                Query("sum by (queue) (disque_queue_blocked_clients{<queues>})", "workers waiting"),
-                Query("max by (queue) (disque_queue_paused{<queues>})", "paused"),
+                Query("sum by (namespace, cluster, queue) (disque_queue_jobs{<queues>})", "jobs"),
+                Query(
+                    "max by (namespace, cluster, queue) (disque_queue_oldest_job_age_seconds{<queues>})", "oldest", "s"
+                ),
+                Query(rate("disque_queue_jobs_in_total", "<queues>", by="namespace, cluster, queue"), "in", "ops"),
+                Query(rate("disque_queue_jobs_out_total", "<queues>", by="namespace, cluster, queue"), "out", "ops"),
+                Query("sum by (namespace, cluster, queue) (disque_queue_blocked_clients{<queues>})", "workers waiting"),
+                Query("max by (namespace, cluster, queue) (disque_queue_paused{<queues>})", "paused"),
             ),
             Kind.TABLE,
             width=24,
@@ -86,7 +88,7 @@ _TIME: Final = Row(
             "Longest queues",
             "Waiting jobs of the ten longest queues." + _FEW,
             "short",
-            (Query("topk(10, sum by (queue) (disque_queue_jobs{<queues>}))", "{{queue}}"),),
+            (Query("topk(10, sum by (namespace, cluster, queue) (disque_queue_jobs{<queues>}))", "{{queue}}"),),
             width=12,
             empty="there are no queues",
         ),
@@ -95,7 +97,12 @@ _TIME: Final = Row(
             "Age of the first job of the ten oldest queues. If a line rises by one second per second, no "
             "worker fetches from that queue.",
             "s",
-            (Query("topk(10, max by (queue) (disque_queue_oldest_job_age_seconds{<queues>}))", "{{queue}}"),),
+            (
+                Query(
+                    "topk(10, max by (namespace, cluster, queue) (disque_queue_oldest_job_age_seconds{<queues>}))",
+                    "{{queue}}",
+                ),
+            ),
             width=12,
             steps=((900, BAD),),
             empty="there are no queues",
@@ -104,28 +111,47 @@ _TIME: Final = Row(
             "In",
             "New and requeued jobs per second.",
             "ops",
-            (Query(f"topk(10, {rate('disque_queue_jobs_in_total', '<queues>', by='queue')})", "{{queue}}"),),
+            (
+                Query(
+                    f"topk(10, {rate('disque_queue_jobs_in_total', '<queues>', by='namespace, cluster, queue')})",
+                    "{{queue}}",
+                ),
+            ),
             empty="there are no queues",
         ),
         Panel(
             "Out",
             "Jobs per second that leave the queue for workers or other nodes.",
             "ops",
-            (Query(f"topk(10, {rate('disque_queue_jobs_out_total', '<queues>', by='queue')})", "{{queue}}"),),
+            (
+                Query(
+                    f"topk(10, {rate('disque_queue_jobs_out_total', '<queues>', by='namespace, cluster, queue')})",
+                    "{{queue}}",
+                ),
+            ),
             empty="there are no queues",
         ),
         Panel(
             "Waiting workers",
             "Clients that wait in GETJOB. If there are none while jobs wait, the queue has no workers.",
             "short",
-            (Query("topk(10, sum by (queue) (disque_queue_blocked_clients{<queues>}))", "{{queue}}"),),
+            (
+                Query(
+                    "topk(10, sum by (namespace, cluster, queue) (disque_queue_blocked_clients{<queues>}))", "{{queue}}"
+                ),
+            ),
             empty="there are no queues",
         ),
         Panel(
             "From other nodes",
             "Jobs per second imported from other nodes for clients that wait here.",
             "ops",
-            (Query("topk(10, sum by (queue) (disque_queue_imported_jobs_per_second{<queues>}))", "{{queue}}"),),
+            (
+                Query(
+                    "topk(10, sum by (namespace, cluster, queue) (disque_queue_imported_jobs_per_second{<queues>}))",
+                    "{{queue}}",
+                ),
+            ),
             width=12,
             empty="there are no queues",
         ),

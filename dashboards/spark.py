@@ -82,21 +82,31 @@ _QUEUED: Final = Row(
             "Into queues",
             "New and requeued jobs per second, for the ten busiest queues.",
             "ops",
-            (Query(f"topk(10, {rate('disque_queue_jobs_in_total', _QUEUES, by='queue')})", "{{queue}}"),),
+            (
+                Query(
+                    f"topk(10, {rate('disque_queue_jobs_in_total', _QUEUES, by='namespace, cluster, queue')})",
+                    "{{queue}}",
+                ),
+            ),
             empty="there are no queues",
         ),
         Panel(
             "Out of queues",
             "Jobs per second that leave a queue for clients or other nodes, for the ten busiest queues.",
             "ops",
-            (Query(f"topk(10, {rate('disque_queue_jobs_out_total', _QUEUES, by='queue')})", "{{queue}}"),),
+            (
+                Query(
+                    f"topk(10, {rate('disque_queue_jobs_out_total', _QUEUES, by='namespace, cluster, queue')})",
+                    "{{queue}}",
+                ),
+            ),
             empty="there are no queues",
         ),
         Panel(
             "Waiting jobs",
             "Waiting jobs in the ten longest queues. If a line only rises while a drain runs, add executors.",
             "short",
-            (Query(f"topk(10, sum by (queue) (disque_queue_jobs{{{_QUEUES}}}))", "{{queue}}"),),
+            (Query(f"topk(10, sum by (namespace, cluster, queue) (disque_queue_jobs{{{_QUEUES}}}))", "{{queue}}"),),
             empty="there are no queues",
         ),
     ),

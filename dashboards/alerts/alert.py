@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-RUNBOOKS: Final = "docs/runbooks"
-"""The place of the runbooks: a path in this repository. A value of the chart replaces it with a URL."""
+from dashboards.alerts.record import Record
+
+RUNBOOKS: Final = "https://disque.dev/runbooks"
+"""Where docs/runbooks is published. A value of the chart replaces it, for example with a wiki of yours."""
 
 CLUSTER: Final = "{{ with $labels.cluster }}{{ $labels.namespace }}/{{ . }}{{ else }}the cluster{{ end }}"
 """The name of a cluster in a message, or "the cluster" if the targets have no label `cluster`."""
@@ -23,6 +25,15 @@ class Severity(Enum):
     """Someone should look at it today."""
     INFO = "info"
     """Nothing is broken, but someone may have forgotten something."""
+
+
+def down(job: str, known_by: str) -> str:
+    """Return the expression for targets that cannot be scraped.
+
+    They have this job, or they exported the series within a day, whatever job your Prometheus gives them.
+    """
+    known = f"up == 0 and on (job, namespace, instance) max_over_time({known_by}[1d])"
+    return f'up{{job="{job}"}} == 0\nor\n{known}'
 
 
 @dataclass(frozen=True)
@@ -61,8 +72,9 @@ class Alert:
 
 @dataclass(frozen=True)
 class Group:
-    """Alerts that Prometheus evaluates together."""
+    """Rules that Prometheus evaluates together, first the records."""
 
     name: str
     title: str
     alerts: tuple[Alert, ...]
+    records: tuple[Record, ...] = ()

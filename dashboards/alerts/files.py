@@ -36,7 +36,13 @@ _Dumper.add_representer(str, _text)
 
 def rules() -> str:
     """Return the rules file."""
-    groups = [{"name": group.name, "rules": [alert.rule for alert in group.alerts]} for group in GROUPS]
+    groups = [
+        {
+            "name": group.name,
+            "rules": [record.rule for record in group.records] + [alert.rule for alert in group.alerts],
+        }
+        for group in GROUPS
+    ]
     text: str = yaml.dump({"groups": groups}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=4096)
     return _HEAD + text
 
@@ -74,6 +80,8 @@ _WORDS: Final = {
     "{{ $labels.address }}": "NODE",
     "{{ $labels.queue }}": "QUEUE",
     "{{ $labels.direction }}": "in or out",
+    "{{ $labels.kind }}": "the same",
+    "{{ $labels.slo }}": "adds, delivery or expiry",
 }
 
 

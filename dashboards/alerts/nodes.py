@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dashboards import uids
-from dashboards.alerts.alert import NODE, Alert, Group, Severity
+from dashboards.alerts.alert import NODE, Alert, Group, Severity, down
 
 NODES: Final = Group(
     "disque-nodes",
@@ -15,7 +15,7 @@ NODES: Final = Group(
             "DisqueDown",
             Severity.CRITICAL,
             "1m",
-            'up{job="disque"} == 0',
+            down("disque", "disque_build_info"),
             f"The Disque node {NODE} is down",
             "Prometheus could not scrape it for a minute: it is down, hangs or is unreachable. Its clients use "
             "other nodes. Jobs with copies on other nodes are delivered again after their retry time.",
@@ -103,7 +103,7 @@ NODES: Final = Group(
             "DisqueFdNearLimit",
             Severity.WARNING,
             "5m",
-            'process_open_fds{job="disque"} / process_max_fds{job="disque"} > 0.85',
+            "process_open_fds / process_max_fds > 0.85 and on (job, namespace, instance) disque_build_info",
             f"The Disque node {NODE} is running out of file descriptors",
             "{{ $value | humanizePercentage }} are in use. Without free ones it accepts no new clients.",
             uids.OVERVIEW,

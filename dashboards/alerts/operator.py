@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dashboards import uids
-from dashboards.alerts.alert import CLUSTER, NODE, Alert, Group, Severity
+from dashboards.alerts.alert import CLUSTER, NODE, Alert, Group, Severity, down
 
 OPERATOR: Final = Group(
     "disque-operator",
@@ -29,6 +29,17 @@ OPERATOR: Final = Group(
             'max by (namespace, cluster) (disque_operator_cluster_phase{phase="Degraded"}) == 1',
             f"{CLUSTER} is Degraded and needs human intervention",
             "The operator cannot repair it. The condition Degraded says what is wrong and what to do.",
+            uids.OPERATOR,
+        ),
+        Alert(
+            "DisqueClusterNotReady",
+            Severity.WARNING,
+            "15m",
+            'max by (namespace, cluster) (disque_operator_cluster_condition{condition="Ready"}) == 0\n'
+            "unless on (namespace, cluster) "
+            'disque_operator_cluster_phase{phase=~"Paused|Hibernating|Hibernated"} == 1',
+            f"{CLUSTER} has not been Ready for 15 minutes",
+            "Not all of its pods are ready, or they do not form one cluster. The condition Ready says what is missing.",
             uids.OPERATOR,
         ),
         Alert(
@@ -57,9 +68,25 @@ OPERATOR: Final = Group(
             "DisqueOperatorDown",
             Severity.WARNING,
             "5m",
-            'up{job="disque-operator"} == 0',
+            down("disque-operator", "disque_operator_build_info"),
             f"The Disque operator {NODE} is down",
             "Clusters continue without it, and Kubernetes restarts pods. Nothing is scaled, upgraded or repaired.",
+            uids.OPERATOR,
+        ),
+        Alert(
+            "DisqueOperatorAbsent",
+            Severity.WARNING,
+            "10m",
+            "group by (namespace, cluster) (disque_build_info)\n"
+            "and on (namespace, cluster) (\n"
+            "  group by (namespace, cluster) (max_over_time(disque_operator_cluster_members[1d]))\n"
+            '  or group by (namespace, cluster) (max_over_time(ALERTS{alertname="DisqueOperatorAbsent"}[15m]))\n'
+            ")\n"
+            "unless on (namespace, cluster) disque_operator_cluster_members",
+            f"No operator manages {CLUSTER} any more",
+            "Its nodes run, but no operator reports it: the operator was removed, Prometheus no "
+            "longer finds it, or it no "
+            "longer watches this namespace. Nothing is scaled, upgraded or repaired.",
             uids.OPERATOR,
         ),
         Alert(
@@ -82,6 +109,19 @@ OPERATOR: Final = Group(
             f"The Disque operator repeatedly fails to reconcile {CLUSTER}",
             "{{ $value | humanize }} reconciliations failed within 15 minutes. The condition ReconcileSuccess "
             "says why.",
+            uids.OPERATOR,
+        ),
+        Alert(
+            "DisqueOperatorWriting",
+            Severity.WARNING,
+            "0m",
+            "min_over_time((\n"
+            '  sum by (namespace, job, kind) (increase(disque_operator_writes_total{verb="apply"}[10m]))\n'
+            ")[1h:10m]) > 5",
+            "The Disque operator writes {{ $labels.kind }} objects repeatedly",
+            "For an hour it has changed them more than {{ $value | humanize }} times in every ten "
+            "minutes. Another program "
+            "changes them back, such as a mutating webhook.",
             uids.OPERATOR,
         ),
     ),

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from charts.helm import CHARTS, CLUSTER, OPERATOR, Helm, Json
-from dashboards.alerts.all import ALERTS
+from dashboards.alerts.all import ALERTS, RECORDS
 from dashboards.all import BOARDS
 from dashboards.build import json_of
 from disque_operator import names
@@ -68,18 +68,31 @@ def test_promtool_accepts_the_alerts(helm: Helm, tmp_path: Path) -> None:
     path = tmp_path / "rules.yaml"
     path.write_text(yaml.safe_dump({"groups": rules(helm, runbookUrl="https://wiki.example/disque")}))
     done = subprocess.run([promtool, "check", "rules", path], capture_output=True, text=True, check=False)
-    assert f"SUCCESS: {len(ALERTS)} rules found" in done.stdout, done.stderr
+    assert f"SUCCESS: {len(ALERTS) + len(RECORDS)} rules found" in done.stdout, done.stderr
 
 
 def test_alerts_can_be_left_out_and_linked_to_other_runbooks(helm: Helm) -> None:
     left = ["DisqueQueuePaused", "DisqueDown"]
     found = [
-        rule for group in rules(helm, without=left, runbookUrl="https://wiki.example/disque") for rule in group["rules"]
+        rule
+        for group in rules(helm, without=left, runbookUrl="https://wiki.example/disque")
+        for rule in group["rules"]
+        if "alert" in rule
     ]
     assert [rule["alert"] for rule in found] == [alert.name for alert in ALERTS if alert.name not in left]
     assert {rule["annotations"]["runbook_url"] for rule in found} == {
         f"https://wiki.example/disque/{rule['alert']}.md" for rule in found
     }
+
+
+def test_alerts_link_to_their_dashboard_in_grafana(helm: Helm) -> None:
+    found = [rule for group in rules(helm, grafanaUrl="https://grafana.example") for rule in group["rules"]]
+    for rule in found:
+        if "alert" in rule:
+            url = rule["annotations"]["dashboard_url"]
+            board = rule["annotations"]["dashboard"]
+            assert url.startswith(f"https://grafana.example/d/{board}?var-namespace={{{{ $labels.namespace")
+            assert "runbook_url" in rule["annotations"]
 
 
 def test_leaving_out_an_unknown_alert_is_an_error(helm: Helm) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from dashboards.alerts.all import ALERTS
+from dashboards.alerts.all import ALERTS, RECORDS
 from dashboards.all import BOARDS
 from dashboards.model import CHOSEN, Variable
 from disque_operator.metrics import Metrics
@@ -14,13 +14,16 @@ from disqued.metrics import catalog
 FOREIGN = {
     "up": "Prometheus, for each target",
     "ALERTS": "Prometheus, for each alert",
+    "container_cpu_cfs_periods_total": "Kubernetes",
+    "container_cpu_cfs_throttled_periods_total": "Kubernetes",
     "kubelet_volume_stats_available_bytes": "Kubernetes",
     "kubelet_volume_stats_capacity_bytes": "Kubernetes",
 }
 """Series of other programs, and the program that exports them."""
-FOREIGN_LABELS = {"up": set(), "ALERTS": {"alertname", "alertstate"}} | {
+FOREIGN_LABELS = {"up": set(), "ALERTS": {"alertname", "alertstate", "severity", "slo"}} | {
     name: {"persistentvolumeclaim"} for name in FOREIGN if name.startswith("kubelet")
 }
+FOREIGN_LABELS |= {name: {"pod", "container"} for name in FOREIGN if name.startswith("container")}
 SPARK = {
     name: {"application_id", "application_name", "executor_id", "app"}
     for name in (
@@ -46,7 +49,7 @@ TARGET_LABELS = {"job", "namespace", "cluster", "instance"}
 """Labels that Prometheus adds to all series of a target."""
 CHOICES = {"namespace", "cluster", "instance", "queue", "app"}
 
-NAME = re.compile(r"\b(disque_\w+|process_\w+|metrics_\w+|kubelet_\w+|up|ALERTS)\b(?![\"(])")
+NAME = re.compile(r"\b(disque[_:][\w:]+|process_\w+|metrics_\w+|(?:kubelet|container)_\w+|up|ALERTS)\b(?![\"(])")
 
 
 def of_dashboards() -> Iterator[tuple[str, str]]:
@@ -71,6 +74,9 @@ def of_all() -> Iterator[tuple[str, str]]:
         yield f"{uid}: ${variable.name}", variable.values
     for alert in ALERTS:
         yield alert.name, alert.expr
+    for record in RECORDS:
+        if record.kept:  # the others are numbers
+            yield record.name, record.expr
 
 
 def without_texts(query: str) -> str:
@@ -99,13 +105,13 @@ def operator_series() -> dict[str, set[str]]:
 
 
 def declared() -> dict[str, set[str]]:
-    """Return the series of the broker and the operator with their labels."""
+    """Return the series of the broker, the operator and the recording rules with their labels."""
     series = {
         name: {*catalog.labels_of(metric), *(("le",) if metric.kind == "histogram" else ())}
         for metric in catalog.ALL
         for name in metric.series
     }
-    return operator_series() | series
+    return operator_series() | series | {record.name: record.all_labels for record in RECORDS}
 
 
 def with_choices(query: str) -> str:

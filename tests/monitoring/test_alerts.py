@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from dashboards.alerts.alert import Alert, Severity
-from dashboards.alerts.all import ALERTS
+from dashboards.alerts.all import ALERTS, RECORDS
 from dashboards.alerts.files import BEGIN, PAGES, ROOT, RULES, between
 from dashboards.all import BOARDS
 from disque_operator.kubectl.main import COMMANDS as KUBECTL_COMMANDS
@@ -48,7 +48,7 @@ def test_files_are_up_to_date() -> None:
 
 
 def test_prometheus_accepts_the_rules() -> None:
-    assert f"SUCCESS: {len(ALERTS)} rules found" in promtool("check", "rules", RULES)
+    assert f"SUCCESS: {len(ALERTS) + len(RECORDS)} rules found" in promtool("check", "rules", RULES)
 
 
 def test_alerts_fire_in_the_tests_of_promtool_as_expected() -> None:

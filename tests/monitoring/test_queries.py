@@ -57,7 +57,7 @@ def test_every_series_is_queried() -> None:
 
 def test_selectors_use_labels_that_the_series_have() -> None:
     for place, query in of_all():
-        for name, selector in re.findall(r"\b(\w+)\{([^}]*)\}", without_texts(with_choices(query))):
+        for name, selector in re.findall(r"\b([\w:]+)\{([^}]*)\}", without_texts(with_choices(query))):
             chosen = set(re.findall(r"(\w+)(?:=~|!~|!=|=)", selector))
             assert chosen <= LABELS[name] | TARGET_LABELS, f"{place}: {name}"
 
@@ -68,11 +68,20 @@ def test_joins_use_labels_that_the_series_have() -> None:
             assert set(labels.split(", ")) <= labels_of(query), place
 
 
+def test_nodes_and_queues_of_different_tenants_are_never_added() -> None:
+    """Pods and queues of other namespaces and clusters may have the same names."""
+    for place, query in of_dashboards():
+        for found in re.findall(r"\bby \(([\w, ]*)\)", query):
+            labels = set(found.split(", "))
+            if labels & {"instance", "queue"} and "disque_operator" not in query and "metrics_" not in query:
+                assert {"namespace", "cluster"} <= labels, place
+
+
 @pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.uid)
 def test_legends_use_labels_that_the_series_have(board: Board) -> None:
     for panel in board.panels():
         for query in panel.queries:
-            assert set(re.findall(r"{{(\w+)}}", query.legend)) <= labels_of(query.expr), panel.title
+            assert set(re.findall(r"{{(\w+)}}", query.label)) <= labels_of(query.expr), panel.title
 
 
 def test_counters_are_queried_as_rates() -> None:
