@@ -17,7 +17,7 @@ from typing import Final
 from pyarrow import fs
 
 from disqued.node import ROOMS
-from disqued.persistence.check import fault_of
+from disqued.persistence.check import fault_of, unknown_format
 from disqued.persistence.parse import TORN, Damage, Entry
 from disqued.persistence.reader import EntryReader
 
@@ -32,6 +32,10 @@ _WILD: Final = re.compile(r"[*?\[]")
 
 class AofDamaged(ValueError):
     """A file is damaged; the message has the position, and what to do."""
+
+
+class AofUnknown(ValueError):
+    """A file has a format of a later release, which no option skips."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +123,15 @@ def read_items(address: str, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Entry |
     with system.open_input_stream(path) as stream:
         while chunk := stream.read(chunk_bytes):
             reader.feed(chunk)
-            yield from _parsed(reader)
+            yield from _parsed(address, reader)
     reader.end()
-    yield from _parsed(reader)
+    yield from _parsed(address, reader)
 
 
-def _parsed(reader: EntryReader) -> Iterator[Entry | Damage]:
+def _parsed(address: str, reader: EntryReader) -> Iterator[Entry | Damage]:
     while (item := reader.next()) is not None:
+        if why := unknown_format(item):
+            raise AofUnknown(f"{address} cannot be read: {why}. Use the connector of the release that wrote it")
         yield fault_of(item) or item
 
 

@@ -107,6 +107,18 @@ def test_files_of_the_original_are_checked(capsys: pytest.CaptureFixture[str], n
     assert status == (lines[-1] != "AOF is valid")
 
 
+@pytest.mark.parametrize("fix", [(), ("--fix",)])
+def test_file_of_a_later_release_is_neither_checked_nor_repaired(
+    capsys: pytest.CaptureFixture[str], aof: Path, fix: tuple[str, ...]
+) -> None:
+    later = b"*2\r\n$6\r\nFORMAT\r\n$1\r\n9\r\n" + SOUND + b"*2\r\n$6\r\nWISHES\r\n$1\r\n1\r\n"
+    aof.write_bytes(later)
+    status, lines = run(capsys, *fix, str(aof))
+    assert status == 1
+    assert lines[0].startswith("Cannot check the file: it has format 9, and this release")
+    assert aof.read_bytes() == later
+
+
 def test_all_damaged_parts_are_listed(capsys: pytest.CaptureFixture[str], aof: Path) -> None:
     aof.write_bytes(DAMAGED[:-5])
     status, lines = run(capsys, str(aof))

@@ -71,6 +71,7 @@ IN_INFO = {
     "aof_current_rewrite_time_sec": "disque_aof_current_rewrite_duration_seconds",
     "aof_last_bgrewrite_status": "disque_aof_last_rewrite_ok",
     "aof_last_write_status": "disque_aof_failed",
+    "aof_format": "the same for all nodes of a release: disque_build_info has that",
     "aof_current_size": "disque_aof_size_bytes",
     "aof_base_size": "disque_aof_base_size_bytes",
     "aof_buffer_length": "disque_aof_unwritten_bytes",

@@ -332,6 +332,7 @@ def test_info_shows_the_fields_of_the_original_first(client: LocalClient) -> Non
     fields = list(info(client))
     assert fields[: len(ORIGINAL_FIELDS + FIELDS_WHEN_ON)] == ORIGINAL_FIELDS + FIELDS_WHEN_ON
     assert fields[len(ORIGINAL_FIELDS + FIELDS_WHEN_ON) :] == [
+        "aof_format",
         "aof_damaged_records",
         "aof_last_fsync_ms",
         "aof_unsynced_bytes",

@@ -427,6 +427,28 @@ def test_torn_end_stops_the_node_if_it_is_configured_so() -> None:
     assert bytes(node.host.disk.files[FILE]) == b"".join([*RECORDS[:5], RECORDS[5][:-1]])
 
 
+LATER_FORMAT = b"*2\r\n$6\r\nFORMAT\r\n$1\r\n9\r\n"
+UNKNOWN_RECORD = b"*2\r\n$6\r\nWISHES\r\n$1\r\n1\r\n"
+
+
+def test_file_of_a_later_release_stops_the_node_and_stays_as_it_is() -> None:
+    records = [LATER_FORMAT, *RECORDS[:3], UNKNOWN_RECORD, RECORDS[5][:-1]]
+    node = started(*records)
+    assert node.host.ended is not None
+    assert "it has format 9, and this release" in node.host.ended
+    assert "Start the release that wrote it. Nothing was changed." in node.host.ended
+    node.run(seconds=30)
+    assert bytes(node.host.disk.files[FILE]) == b"".join(records)
+
+
+def test_file_that_says_a_known_format_is_loaded() -> None:
+    job = a_job()
+    node = started(b"*2\r\n$6\r\nFORMAT\r\n$1\r\n1\r\n", kept(job))
+    assert node.client().show(job.id)
+    assert info(node.client())["aof_damaged_records"] == "0"
+    assert info(node.client())["aof_format"] == "1"
+
+
 @pytest.mark.parametrize("bad", [b"garbage\r\n", b"*1\r\n$4\r\nPING\r\n", b"*2\r\n$7\r\nLOADJOB\r\n$3\r\nabc\r\n"])
 @pytest.mark.parametrize("behind", [3, 6])
 def test_damage_without_checksums_ends_the_node(bad: bytes, behind: int) -> None:

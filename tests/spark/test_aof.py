@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from disqued.core.jobs.job import QUEUED
 from disqued.persistence.records import forget
 from persistence.samples import VECTORS, kept, make_job
+from pyspark_disque_aof.files import AofUnknown, read_items
 from support.cluster import RealCluster
 
 pytestmark = pytest.mark.timeout(400)  # a busy machine may take a minute to start Spark
@@ -193,6 +194,13 @@ def test_damaged_file_fails_the_query_with_the_range_and_a_hint(
     with pytest.raises(PySparkException, match=words) as caught:
         table(spark, VECTORS / name, rows=kind).collect()
     assert 'option("failOnDamage", "false")' in str(caught.value)
+
+
+def test_file_of_a_later_release_is_read_by_no_option(tmp_path: Path) -> None:
+    path = tmp_path / "disque.aof"
+    path.write_bytes(b"*2\r\n$6\r\nFORMAT\r\n$1\r\n9\r\n")
+    with pytest.raises(AofUnknown, match=r"cannot be read: it has format 9.* Use the connector of the release"):
+        list(read_items(str(path)))
 
 
 def test_damaged_ranges_can_be_skipped_and_records_describe_them(spark: SparkSession, tmp_path: Path) -> None:

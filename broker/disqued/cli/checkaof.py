@@ -66,6 +66,10 @@ def check_file(path: str, *, fix: bool) -> Exit:
         if before.st_size == 0:
             return _end(f"Empty file: {path}")
         check = _check(file, before.st_size)
+        if check.refused:
+            return _end(
+                f"Cannot check the file: {check.refused}. Use the disque-check-aof of the release that wrote it."
+            )
         _report(file, before.st_size, check)
         if not check.faults:
             return _end("AOF is valid", Exit.OK)

@@ -7,9 +7,11 @@ from typing import Final, TypeAlias
 
 from mypy_extensions import i64
 
+from disqued import __version__
 from disqued.core.jobs.codec import CorruptJob
 from disqued.core.jobs.job import ACTIVE, QUEUED
-from disqued.persistence.parse import DELJOB, LOADJOB, SKIPPED, SUM_RIGHT, TORN, Damage, Entry, job_of
+from disqued.persistence.parse import DELJOB, FORMAT, LOADJOB, SKIPPED, SUM_RIGHT, TORN, Damage, Entry, job_of
+from disqued.releases import FILE_FORMAT
 
 Reader: TypeAlias = Callable[[int, int], bytes]
 """Returns this many bytes of the file from an offset on, fewer at its end."""
@@ -40,11 +42,26 @@ def _fault_of_record(entry: Entry) -> str:
         return "" if ACTIVE <= state <= QUEUED else f"no job is kept in state {state}"
     if command == DELJOB:
         return ""
+    if command == FORMAT:
+        return "" if words[1].isdigit() else f"FORMAT with {words[1][:40]!r} instead of a number"
     known = entry.format
     if known is not None:
         return known.fault(words)
     shown = command[:40].decode("ascii", "backslashreplace")
     return f"{shown} is not a record of an append-only file"
+
+
+def unknown_format(item: Entry | Damage) -> str:
+    """Why this release must not touch the file that has this part; empty if it may.
+
+    Records that it does not know would look like damage.
+    """
+    if not isinstance(item, Entry) or item.words[0] != FORMAT or not item.words[1].isdigit():
+        return ""
+    number = int(item.words[1])
+    if number <= FILE_FORMAT:
+        return ""
+    return f"it has format {number}, and this release ({__version__}) reads formats up to {FILE_FORMAT}"
 
 
 class Check:
@@ -58,12 +75,15 @@ class Check:
         self.sums: i64 = 0
         """The number of jobs with a right checksum."""
         self.faults: list[Damage] = []
+        self.refused = ""
+        """Why this release must not touch the file; empty if it may."""
         self.end: i64 = 0
         """The position up to which the file was checked."""
 
     def take(self, item: Entry | Damage) -> None:
         """Check the next part of the file."""
         self.end = item.end
+        self.refused = self.refused or unknown_format(item)
         fault = fault_of(item)
         if fault is not None:
             self.faults.append(fault)

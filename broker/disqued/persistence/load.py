@@ -18,10 +18,10 @@ from disqued.core.jobs.codec import CTIMES_PER_S, CorruptJob
 from disqued.core.jobs.job import QUEUED
 from disqued.core.jobs.jobid import is_made_by
 from disqued.core.lifecycle.lifecycle import EXPIRY_GRACE_MS
-from disqued.persistence.check import fault_of
+from disqued.persistence.check import fault_of, unknown_format
 from disqued.persistence.filedamage import FileDamage
 from disqued.persistence.marker import RestartMarker
-from disqued.persistence.parse import DELJOB, LOADJOB, Damage, Entry, job_of
+from disqued.persistence.parse import DELJOB, FORMAT, LOADJOB, Damage, Entry, job_of
 from disqued.persistence.progress import Progress
 from disqued.persistence.reader import EntryReader
 from disqued.persistence.recent import Recent
@@ -214,8 +214,19 @@ class Loader(DiskOwner):
         fault = fault_of(entry)
         if fault is not None:
             self.damage.skip(fault)
+        elif command == FORMAT:
+            self._check_format(entry)
         else:
             lifecycle.journal.kinds[command].load(words)
+
+    def _check_format(self, entry: Entry) -> None:
+        """Stop at a file of a later release, whose records would look like damage."""
+        why = unknown_format(entry)
+        if why:
+            self._fail(
+                f"Can't load the append only file {self._name}: {why}. Start the release that wrote it. Nothing was "
+                "changed."
+            )
 
     def _load_job(self, entry: Entry) -> None:
         """Keep a job, unless it has expired or is already known."""

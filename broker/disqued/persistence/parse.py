@@ -29,8 +29,11 @@ GARBAGE: Final = 2
 
 LOADJOB: Final = b"LOADJOB"
 DELJOB: Final = b"DELJOB"
+FORMAT: Final = b"FORMAT"
+"""The record with which a file begins whose format is not the first one. Its word is the number of the format."""
+_OWN: Final = (LOADJOB, DELJOB, FORMAT)
 _OWN_WORDS: Final = 2
-"""The number of words of a LOADJOB and of a DELJOB."""
+"""The number of words of each of these records."""
 LOAD_HEAD: Final = b"*2\r\n$7\r\nLOADJOB\r\n$"
 LOAD_HEAD_BYTES: Final = 18
 MAX_DIGITS: Final = 10
@@ -172,7 +175,7 @@ def parse(data: bytes, at: i64, size: i64, words: list[bytes], table: RecordTabl
 def _words_of(words: list[bytes], table: RecordTable) -> i64:
     """How many words a record of this kind has; as many as this one if the kind is unknown."""
     name = words[0]
-    if name in (LOADJOB, DELJOB):
+    if name in _OWN:
         return _OWN_WORDS
     known = table.get(name)
     return len(words) if known is None else known.words

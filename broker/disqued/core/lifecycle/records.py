@@ -1,6 +1,6 @@
 """The kinds of records that rooms add to the append-only file.
 
-A record is a request as on the client protocol; its first word names its kind. LOADJOB and DELJOB belong to the
+A record is a request as on the client protocol; its first word names its kind. LOADJOB, DELJOB and FORMAT belong to the
 persistence room. All other kinds belong to the rooms that declare them (`core.runtime.recordkind`). Their formats are
 enough to read a file; only a node loads their records and writes those of a rewritten file.
 """
@@ -15,7 +15,7 @@ from mypy_extensions import i64
 Words: TypeAlias = tuple[bytes, ...]
 """The words of a record, its name included."""
 
-_OWN: Final = (b"LOADJOB", b"DELJOB")
+_OWN: Final = (b"LOADJOB", b"DELJOB", b"FORMAT")
 
 
 class RecordFormat:
