@@ -5,10 +5,12 @@ Each action is idempotent and may be left out: the next round observes and plans
 
 from __future__ import annotations
 
+from base64 import b64encode
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from disque_operator.apivalues import Json
+from disque_operator.certificate_files import CertificateRequest
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,20 @@ class Apply:
 
     manifest: Json
     why: str
+
+
+@dataclass(frozen=True)
+class Issue:
+    """Make a certificate with a new key, and apply the manifest of a Secret with both. It is like `Apply` otherwise."""
+
+    manifest: Json
+    request: CertificateRequest
+    why: str
+
+    def filled(self) -> Json:
+        """Return the manifest with the new certificate and key."""
+        made = {name: b64encode(text.encode()).decode() for name, text in self.request.made().items()}
+        return self.manifest | {"data": self.manifest["data"] | made}
 
 
 @dataclass(frozen=True)
@@ -54,4 +70,4 @@ class Command:
     """Whether the arguments must not be logged."""
 
 
-Action: TypeAlias = Apply | DeleteChild | DeletePod | Command
+Action: TypeAlias = Apply | Issue | DeleteChild | DeletePod | Command

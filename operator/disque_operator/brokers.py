@@ -10,6 +10,7 @@ operator compares, and for the hashes of passwords.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -43,15 +44,30 @@ class CommandFailedError(Exception):
 
 
 @dataclass(frozen=True)
+class TlsPeer:
+    """How to verify a broker with TLS."""
+
+    context: ssl.SSLContext
+    host: str
+    """The name that its certificate must have."""
+
+
+@dataclass(frozen=True)
 class Connection:
     """The address of a broker, and the password that it accepted; None for no password."""
 
     address: str
     password: str | None
+    tls: TlsPeer | None = None
 
 
 async def query(
-    pod: str, address: str, passwords: Sequence[str], directives: Collection[str], now_s: float
+    pod: str,
+    address: str,
+    passwords: Sequence[str],
+    directives: Collection[str],
+    now_s: float,
+    tls: TlsPeer | None = None,
 ) -> tuple[Broker, Connection]:
     """Query the state of a broker, including the values of these directives.
 
@@ -69,7 +85,7 @@ async def query(
         ("ACL", "GETUSER", "default"),
     )
     for password in (*passwords, None):
-        connection = Connection(address, password)
+        connection = Connection(address, password, tls)
         replies = await _ask(connection, commands)
         if replies is None:
             continue
@@ -141,6 +157,8 @@ def _client(connection: Connection) -> AsyncClient:
     return AsyncClient(
         [connection.address],
         password=connection.password,
+        tls=connection.tls.context if connection.tls else False,
+        tls_server_name=connection.tls.host if connection.tls else None,
         discover=False,
         connect_timeout_s=STEP_S,
         timeout_s=STEP_S,

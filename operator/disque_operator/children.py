@@ -8,31 +8,43 @@ changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from disque_operator import names
-from disque_operator.actions import Apply, DeleteChild
+from disque_operator.actions import Apply, DeleteChild, Issue
 from disque_operator.apivalues import Json
-from disque_operator.decisions import Decision, Note, problem
+from disque_operator.certificate_files import CertificateRequest
+from disque_operator.decisions import Decision, Note, joined, problem
 from disque_operator.members import ClusterView
-from disque_operator.resources import Wanted, desired, differs, surplus
+from disque_operator.resources import Certificates, Wanted, certificate_objects, desired, differs, surplus
 from disque_operator.spec import Spec
 
 
 def decide(view: ClusterView, wanted: Wanted) -> Decision:
     """Decide which objects to apply or delete."""
     manifests = desired(view.spec, wanted)
+    gone = Decision(tuple(_no_longer_desired(view, manifests)))
+    return joined((_applied(view, manifests, wanted.certificates.requests), gone))
+
+
+def certificates(view: ClusterView, wanted: Certificates) -> Decision:
+    """Decide which objects with certificates to apply: no other object is of use before."""
+    return _applied(view, certificate_objects(view.spec, wanted), wanted.requests)
+
+
+def _applied(view: ClusterView, manifests: Iterable[Json], requests: Mapping[str, CertificateRequest]) -> Decision:
     children = view.observed.children
-    actions: list[Apply | DeleteChild] = []
+    actions: list[Apply | Issue] = []
     notes: list[Note] = []
     for manifest in manifests:
         kind, name = manifest["kind"], manifest["metadata"]["name"]
         live = children.get((kind, name))
         if live is not None and not _is_ours(live, view.spec):
             notes.append(_name_taken(kind, name, view))
+        elif kind == "Secret" and name in requests:
+            actions.append(Issue(_conditional(manifest, live), requests[name], "its certificate is due"))
         elif difference := differs(manifest, live):
             actions.append(Apply(_conditional(manifest, live), _why(live, difference)))
-    actions.extend(_no_longer_desired(view, manifests))
     return Decision(tuple(actions), tuple(notes))
 
 

@@ -23,7 +23,7 @@ _ADDRESSES: Final = "pods announce the host names of their StatefulSet; use spec
 _PORTS: Final = "ports of the pods are fixed; set the port for clients in spec.service.port"
 _OUTPUT: Final = "the log is written to standard output for `kubectl logs`"
 _FILES: Final = "files are on the volume that spec.storage describes"
-_TLS: Final = "the operator, its probes and the services use connections without TLS"
+_TLS: Final = "set spec.tls, which also mounts the certificate and opens the ports"
 _RESTARTS: Final = "the operator restarts pods in a way that restores their queues"
 
 OWNED: Final[Mapping[str, str]] = {
@@ -37,6 +37,7 @@ OWNED: Final[Mapping[str, str]] = {
     "cluster-announce-hostname": _ADDRESSES,
     "cluster-announce-ip": _ADDRESSES,
     "cluster-announce-port": _ADDRESSES,
+    "cluster-announce-tls-port": _ADDRESSES,
     "cluster-config-file": _FILES,
     "cluster-name": "it is derived from the namespace and the name of the resource",
     "cluster-port": _PORTS,
@@ -63,7 +64,7 @@ OWNED: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         (
             *("tls-port", "tls-cert-file", "tls-key-file", "tls-key-file-pass", "tls-ca-cert-file", "tls-auth-clients"),
-            *("tls-min-version", "tls-ciphers", "tls-cluster", "http-tls", "cluster-announce-tls-port"),
+            *("tls-cluster", "http-tls"),
         ),
         _TLS,
     ),

@@ -9,6 +9,7 @@
 | a drain is refused or has to wait | DrainRefused, DrainWaiting |
 | the image | ImageChanged |
 | an image is available for an update | UpdateAvailable |
+| the time at which the certificate expires | CertificateRenewed |
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ def events(before: Json, now: Json) -> tuple[Event, ...]:
         *_drain(before, now),
         *_refusals(before, now),
         *_image(before, now),
+        *_certificate(before, now),
     )
 
 
@@ -87,3 +89,9 @@ def _image(before: Json, now: Json) -> Iterator[Event]:
     available = now.get("availableImage")
     if available and before.get("availableImage") != available:
         yield Event("Normal", "UpdateAvailable", condition_of(now, "Updated")["message"])
+
+
+def _certificate(before: Json, now: Json) -> Iterator[Event]:
+    one, other = ((status.get("certificate") or {}).get("expiresAt") for status in (before, now))
+    if one and other and one != other:
+        yield Event("Normal", "CertificateRenewed", f"the certificate of the brokers is renewed, until {other}")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from disque_operator import brokers
-from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod
+from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod, Issue
 from disque_operator.brokers import CommandFailedError, Connection
 from disque_operator.kube import CONFLICT, NAMESPACE_TERMINATING, Kube, KubeError
 from disque_operator.logs import ClusterLogger
@@ -105,6 +105,8 @@ async def _execute(action: Action, context: ExecutorContext) -> None:
     match action:
         case Apply(manifest):
             await context.kube.apply(manifest)
+        case Issue():
+            await context.kube.apply(action.filled())
         case DeleteChild(kind, name, uid):
             await context.kube.delete(kind, context.namespace, name, uid)
         case DeletePod(name, uid):
@@ -121,6 +123,8 @@ def _what(action: Action) -> str:
     match action:
         case Apply(manifest):
             return f"apply {manifest['kind']} {manifest['metadata']['name']}"
+        case Issue(manifest):
+            return f"issue a certificate for Secret {manifest['metadata']['name']}"
         case DeleteChild(kind, name):
             return f"delete {kind} {name}"
         case DeletePod(name):

@@ -44,6 +44,7 @@ class _Kind:
 
 KINDS: Final = {
     names.KIND: _Kind(names.API_VERSION, names.PLURAL),
+    "Certificate": _Kind("cert-manager.io/v1", "certificates"),
     "ConfigMap": _Kind("v1", "configmaps"),
     "Event": _Kind("v1", "events"),
     "Lease": _Kind("coordination.k8s.io/v1", "leases"),

@@ -13,10 +13,15 @@ MANAGER: Final = "disque-operator"
 """The field manager of applied objects, and the value of `app.kubernetes.io/managed-by`."""
 
 CLIENT_PORT: Final = 7711
+TLS_PORT: Final = 7712
 BUS_PORT: Final = 17711
 HTTP_PORT: Final = 9711
 
+CLUSTER_DOMAIN: Final = "cluster.local"
+"""The domain of most Kubernetes clusters. Certificates also have the full names; nothing else needs them."""
 CONTAINER: Final = "broker"
+TLS_PORT_NAME: Final = "client-tls"
+"""The port of the container for clients with TLS. A pod without it serves only clients without TLS."""
 DATA: Final = "data"
 """The volume and the volume claim template; claims are named `data-<pod>`."""
 
@@ -107,6 +112,21 @@ def auth_secret(cluster: str) -> str:
 def client_secret(cluster: str) -> str:
     """Return the name of the Secret that clients read: how to connect as the user `default`."""
     return f"{cluster}-default-user"
+
+
+def tls_secret(cluster: str) -> str:
+    """Return the name of the Secret with the certificate of the brokers, if it is not a Secret of the user's."""
+    return f"{cluster}-tls"
+
+
+def authority_secret(cluster: str) -> str:
+    """Return the name of the Secret with the authority that signs the certificate."""
+    return f"{cluster}-authority"
+
+
+def ca_config_map(cluster: str) -> str:
+    """Return the name of the ConfigMap with `ca.crt`, by which clients verify brokers."""
+    return f"{cluster}-ca"
 
 
 def disruption_budget(cluster: str) -> str:

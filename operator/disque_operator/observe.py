@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
+import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -16,10 +17,13 @@ from typing import Any, Final
 
 from disque_operator import names, resources
 from disque_operator.apivalues import Json, condition_of
-from disque_operator.brokers import Connection, UnreachableError, query
-from disque_operator.kube import Kube
+from disque_operator.brokers import Connection, TlsPeer, UnreachableError, query
+from disque_operator.certificate_files import AUTHORITY, Authorities, TlsFiles, read_authorities, read_files
+from disque_operator.kube import NOT_FOUND, Kube, KubeError
 from disque_operator.observed import Broker, Observed, Passwords, Pod, StatefulSet, Volume
+from disque_operator.resources.encryption import secret_name
 from disque_operator.spec import Spec
+from disque_operator.verification import client_context
 
 LISTED: Final = (
     "ConfigMap",
@@ -34,11 +38,14 @@ LISTED: Final = (
 )
 """Kinds of the objects of a cluster."""
 NAMED: Final[tuple[tuple[str, Callable[[str], str]], ...]] = (
+    ("ConfigMap", names.ca_config_map),
     ("ConfigMap", names.config_map),
     ("NetworkPolicy", names.network_policy),
     ("PodDisruptionBudget", names.disruption_budget),
     ("Secret", names.auth_secret),
     ("Secret", names.client_secret),
+    ("Secret", names.authority_secret),
+    ("Secret", names.tls_secret),
     ("Service", names.client_service),
     ("Service", names.members_service),
     ("ServiceAccount", names.service_account),
@@ -51,6 +58,7 @@ ALWAYS_ASKED: Final = (ANNOUNCED, "maxmemory")
 """Directives that are read in addition to those that the spec sets."""
 QUOTA_S: Final = 600.0
 """How long the last event about a rejected pod counts, in seconds."""
+UNVERIFIABLE: Final = "its certificate cannot be verified, because no authority is known"
 
 _POD_HOST: Final = re.compile(r"(.+)-\d+\.\1-members\.[^.]+\.svc")
 """Host names that pods announce. Addresses of removed pods are reused, so another broker may answer."""
@@ -62,7 +70,7 @@ Address = Callable[[Pod], str]
 def pod_address(pod: Pod) -> str:
     """Return the address by IP, which is the pod itself, whatever host names resolve to."""
     host = f"[{pod.ip}]" if ":" in pod.ip else pod.ip
-    return f"{host}:{names.CLIENT_PORT}"
+    return f"{host}:{names.TLS_PORT if pod.tls else names.CLIENT_PORT}"
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,10 @@ class Objects:
     """The Secret that `auth.secretName` names; None if it does not exist."""
     refusals: tuple[Json, ...]
     """Events of the StatefulSet about pods that could not be created."""
+    tls_secret: Json | None = None
+    """The Secret with the certificate of the brokers; None if it does not exist."""
+    serves_certificates: bool = False
+    """Whether the API server has the resources of cert-manager."""
 
 
 @dataclass(frozen=True)
@@ -90,12 +102,34 @@ async def read_objects(kube: Kube, spec: Spec) -> Objects:
     """Read all objects of a cluster."""
     selector = f"{names.CLUSTER_LABEL}={spec.name}"
     lists = await asyncio.gather(*(kube.list(kind, spec.namespace, labels=selector) for kind in LISTED))
+    requested, serves_certificates = await _requested(kube, spec)
+    lists.append(requested)
     found = {(item["kind"], item["metadata"]["name"]): item for items in lists for item in items}
     missing = [key for kind, name in NAMED if (key := (kind, name(spec.name))) not in found]
     others = await asyncio.gather(*(_get(kube, spec, *key) for key in missing))
     found |= {key: item for key, item in zip(missing, others, strict=True) if item is not None}
     own = await kube.get("Secret", spec.namespace, spec.auth.secret_name) if spec.auth.secret_name else None
-    return Objects(found, own, tuple(await _refusals(kube, spec, found)))
+    tls = await _tls_secret(kube, spec, found)
+    return Objects(found, own, tuple(await _refusals(kube, spec, found)), tls, serves_certificates)
+
+
+async def _tls_secret(kube: Kube, spec: Spec, found: Mapping[tuple[str, str], Json]) -> Json | None:
+    if not spec.tls.enabled:
+        return None
+    name = secret_name(spec)
+    return found.get(("Secret", name)) or await kube.get("Secret", spec.namespace, name)
+
+
+async def _requested(kube: Kube, spec: Spec) -> tuple[list[Json], bool]:
+    """Return the Certificates of the cluster, and whether the API server has this resource."""
+    if spec.tls.issuer_ref is None:
+        return [], False
+    try:
+        return await kube.list("Certificate", spec.namespace, labels=f"{names.CLUSTER_LABEL}={spec.name}"), True
+    except KubeError as error:
+        if error.status != NOT_FOUND:
+            raise
+        return [], False
 
 
 async def _get(kube: Kube, spec: Spec, kind: str, name: str) -> Json | None:
@@ -131,9 +165,11 @@ async def observe_cluster(
     client_passwords = _passwords(found.by_name.get(("Secret", names.client_secret(spec.name))), now_s)
     own_password = _data(found.own_secret).get("password")
     keys = _keys(passwords, client_passwords, own_password)
+    files = read_files(_data(found.tls_secret)) if found.tls_secret is not None else None
+    context = _context(spec, found, files)
     asked = [pod for pod in pods if pod.ip and pod.phase == "Running"]
     directives = {*ALWAYS_ASKED, *resources.settings(spec)}
-    answers = await asyncio.gather(*(_ask(spec, pod, address(pod), keys, directives, now_s) for pod in asked))
+    answers = await asyncio.gather(*(_ask(spec, pod, address(pod), keys, directives, now_s, context) for pod in asked))
     known = {member.get("pod"): member.get("nodeId") or "" for member in status.get("members") or ()}
     brokers = {
         pod.name: _named(answer[0], known)
@@ -151,6 +187,9 @@ async def observe_cluster(
         passwords=passwords,
         client_passwords=client_passwords,
         own_password=own_password,
+        tls=files,
+        authorities=_authorities(found.by_name.get(("Secret", names.authority_secret(spec.name))), now_s),
+        serves_certificates=found.serves_certificates,
         children=found.by_name,
         quota=_quota(found.refusals, now_s),
         status=status,
@@ -162,16 +201,32 @@ async def observe_cluster(
 
 
 async def _ask(
-    spec: Spec, pod: Pod, address: str, keys: tuple[str, ...], directives: set[str], now_s: float
+    spec: Spec,
+    pod: Pod,
+    address: str,
+    keys: tuple[str, ...],
+    directives: set[str],
+    now_s: float,
+    context: ssl.SSLContext | None,
 ) -> tuple[Broker, Connection] | str:
+    own_host = names.pod_host(spec.name, spec.namespace, pod.ordinal)
+    if pod.tls and context is None:
+        return UNVERIFIABLE
+    tls = TlsPeer(context, own_host) if pod.tls and context is not None else None
     try:
-        broker, connection = await query(pod.name, address, keys, directives, now_s)
+        broker, connection = await query(pod.name, address, keys, directives, now_s, tls)
     except UnreachableError as error:
         return str(error)
     host = broker.config.get(ANNOUNCED, "")
-    if _POD_HOST.fullmatch(host) and host != names.pod_host(spec.name, spec.namespace, pod.ordinal):
+    if _POD_HOST.fullmatch(host) and host != own_host:
         return f"the broker of {host} answers at its address"
     return broker, connection
+
+
+def _context(spec: Spec, found: Objects, files: TlsFiles | None) -> ssl.SSLContext | None:
+    """Return the settings of connections to brokers; None if no authority is known."""
+    published = found.by_name.get(("ConfigMap", names.ca_config_map(spec.name)), {}).get("data") or {}
+    return client_context(published.get(AUTHORITY, ""), files)
 
 
 def _named(broker: Broker, known: Mapping[Any, str]) -> Broker:
@@ -206,6 +261,7 @@ def _pod(item: Json, now_s: float) -> Pod:
         node=spec.get("nodeName", ""),
         trouble=trouble,
         trouble_text=text,
+        tls=_has_port(spec, names.TLS_PORT_NAME),
         restarts=int(_broker(status).get("restartCount") or 0),
         drain=(metadata.get("annotations") or {}).get(names.DRAIN) == "true",
     )
@@ -269,6 +325,15 @@ def _image(pod_spec: Json) -> str:
     return next((container.get("image", "") for container in containers if container["name"] == names.CONTAINER), "")
 
 
+def _has_port(pod_spec: Json, name: str) -> bool:
+    return any(
+        port.get("name") == name
+        for container in pod_spec.get("containers") or ()
+        if container["name"] == names.CONTAINER
+        for port in container.get("ports") or ()
+    )
+
+
 def _stateful_set(item: Json | None) -> StatefulSet | None:
     if item is None:
         return None
@@ -328,6 +393,15 @@ def _passwords(secret: Json | None, now_s: float) -> Passwords | None:
         rotated_at=rotated_at,
         following=data.get("next-password") or None,
     )
+
+
+def _authorities(secret: Json | None, now_s: float) -> Authorities | None:
+    if secret is None:
+        return None
+    annotations = secret["metadata"].get("annotations") or {}
+    changed_at = annotations.get(names.ROTATED_AT, "")
+    rotation = _count(annotations.get(names.ROTATION))
+    return read_authorities(_data(secret), rotation, changed_at, _age_s(changed_at, now_s))
 
 
 def _data(secret: Json | None) -> dict[str, str]:

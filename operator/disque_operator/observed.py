@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from disque_operator.apivalues import Json
+from disque_operator.certificate_files import Authorities, TlsFiles
 
 LOCKED: Final = "it rejects the current and the previous password"
 """The reason in `Observed.unreachable` for a broker that runs, but whose password is unknown."""
@@ -41,6 +42,8 @@ class Pod:
     CreateContainerConfigError, OOMKilled, …"""
     trouble_text: str = ""
     restarts: int = 0
+    tls: bool = False
+    """Whether it has a port for clients with TLS."""
     drain: bool = False
     """Whether its annotation names.DRAIN is `true`."""
 
@@ -177,6 +180,12 @@ class Observed:
     """The same of the clients' Secret `names.client_secret`."""
     own_password: str | None = None
     """The `password` in the Secret `spec.auth.secret_name`; None if the Secret or its key does not exist."""
+    tls: TlsFiles | None = None
+    """The Secret with the certificate of the brokers; None if it does not exist."""
+    authorities: Authorities | None = None
+    """The authorities of the cluster's own; None if there are none."""
+    serves_certificates: bool = False
+    """Whether the API server has the resources of cert-manager. It is looked up only with `tls.issuerRef`."""
     children: Mapping[tuple[str, str], Json] = field(default_factory=dict)
     """All objects with the label or with a name of the cluster (`names`), by kind and name."""
     quota: str = ""

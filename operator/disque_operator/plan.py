@@ -7,15 +7,16 @@ round observes again and continues from there.
 
 1. `problems`: an invalid spec is not applied, but members are still healed
 2. `passwords`: brokers that do not accept the password of the Secret yet, and the content of the Secret
-3. `heal`: forget removed members, connect members that have not found each other
-4. `claims`: unmark claims before a pod uses them again; delete claims that are not needed
-5. `drain`: brokers that leave without a purpose stay
-6. `scale` (with `drain`): how many pods to run now; then drains by annotation
-7. `updates`: the image, and whether pods may be replaced that only the operator wants to replace
-8. `children`: create and restore objects
-9. `rollout`: replace pods, one at a time
-10. `settings`: directives that change at run time
-11. `claims`: expand claims
+3. `certificates`: that of the brokers, before any pod needs it
+4. `heal`: forget removed members, connect members that have not found each other
+5. `claims`: unmark claims before a pod uses them again; delete claims that are not needed
+6. `drain`: brokers that leave without a purpose stay
+7. `scale` (with `drain`): how many pods to run now; then drains by annotation
+8. `updates`: the image, and whether pods may be replaced that only the operator wants to replace
+9. `children`: create and restore objects
+10. `rollout`: replace pods, one at a time
+11. `settings`: directives that change at run time
+12. `claims`: expand claims
 
 The first action that fails ends the round. Actions that may fail for long because of a user's mistake, such as an
 invalid template, a rejected directive or a StorageClass that cannot expand, therefore come after those that keep the
@@ -27,8 +28,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from disque_operator import children, claims, drain, heal, names, passwords, rollout, scale, settings, updates
-from disque_operator.actions import Apply, DeleteChild
+from disque_operator import (
+    certificates,
+    children,
+    claims,
+    drain,
+    heal,
+    names,
+    passwords,
+    rollout,
+    scale,
+    settings,
+    updates,
+)
+from disque_operator.actions import Apply, DeleteChild, Issue
 from disque_operator.apivalues import Json
 from disque_operator.decisions import IDLE_S, NOTHING, SOON_S, Decision, Note, Plan, Turn, joined, problem, progress
 from disque_operator.events import events
@@ -67,14 +80,14 @@ def _applying(decision: Decision) -> Decision:
 
     Without it, a new spec would look complete in the round that only writes its objects.
     """
-    written = [action for action in decision.actions if isinstance(action, Apply | DeleteChild)]
+    written = [action for action in decision.actions if isinstance(action, Apply | DeleteChild | Issue)]
     if not written or any(note.changes for note in decision.notes):
         return NOTHING
     objects = ", ".join(_object(action) for action in written)
     return Decision(notes=(progress("Applying", f"writing {objects}", "Applying"),))
 
 
-def _object(action: Apply | DeleteChild) -> str:
+def _object(action: Apply | DeleteChild | Issue) -> str:
     if isinstance(action, DeleteChild):
         return f"{action.kind} {action.name}"
     return f"{action.manifest['kind']} {action.manifest['metadata']['name']}"
@@ -122,11 +135,17 @@ def _decide(view: ClusterView, fresh: str) -> _Decided:
     password = passwords.decide(view, fresh)
     if not password.possible:
         return _Decided(joined((password.decision, _healed(view))), updates.turn_of(view))
+    certificate = certificates.decide(view)
+    if not certificate.possible:
+        made = children.certificates(view, certificate.wanted)
+        decision = joined((password.decision, certificate.decision, made, _healed(view)))
+        return _Decided(decision, updates.turn_of(view))
     size = scale.decide(view)
     update = updates.decide(view)
     wanted = Wanted(
         size.replicas,
         password.wanted,
+        certificate.wanted,
         size.hibernated_members,
         _claim_templates(view),
         update.image,
@@ -137,7 +156,7 @@ def _decide(view: ClusterView, fresh: str) -> _Decided:
     objects = children.decide(view, wanted)
     noted = Decision(notes=update.notes)
     if size.replicas == 0:
-        decision = joined((password.decision, marks, objects, size.decision, noted))
+        decision = joined((password.decision, certificate.decision, marks, objects, size.decision, noted))
         return _Decided(decision, update.turn, None, update.available_image)
     replaced = rollout.drained_first(view)
     victim = names.pod(view.spec.name, size.victim) if size.victim is not None else ""
@@ -146,8 +165,16 @@ def _decide(view: ClusterView, fresh: str) -> _Decided:
     by_annotation = drain.annotated(view, busy=size.decision.disrupts or bool(cancelled))
     busy = size.decision.disrupts or by_annotation.decision.disrupts or bool(cancelled)
     rolled = rollout.decide(view, busy=busy)
-    first = [password.decision, heal.decide(view), marks, Decision(cancelled), size.decision, by_annotation.decision]
-    decisions = [*first, objects, rolled.decision, settings.decide(view), claims.expand(view), noted]
+    first = [password.decision, certificate.decision, heal.decide(view), marks, Decision(cancelled), size.decision]
+    decisions = [
+        *first,
+        by_annotation.decision,
+        objects,
+        rolled.decision,
+        settings.decide(view),
+        claims.expand(view),
+        noted,
+    ]
     entry = size.entry or by_annotation.entry or rolled.entry
     return _Decided(joined(decisions), update.turn, entry, update.available_image)
 

@@ -40,6 +40,7 @@ NetworkPolicyEgressRule: TypeAlias = Annotated[
 ]
 OnTimeout: TypeAlias = Literal["Wait", "Retain", "Force"]
 Retention: TypeAlias = Literal["Retain", "Delete"]
+TlsUse: TypeAlias = Literal["Required", "Optional", "Disabled"]
 
 
 def rule(expression: str, message: str) -> dict[str, JsonValue]:
@@ -164,6 +165,93 @@ class Auth(Section):
     )
 
 
+class IssuerReference(Section):
+    """An issuer of cert-manager."""
+
+    name: Name = Field(description="The name of the issuer.")
+    kind: Annotated[str, Field(max_length=64)] = Field(
+        default="Issuer", description="`Issuer`, or `ClusterIssuer` for one that all namespaces share."
+    )
+    group: Name = Field(default="cert-manager.io", description="API group of the issuer.")
+
+
+class Tls(Section):
+    """Encryption of connections. The certificate is generated, signed by cert-manager, or yours."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule(
+                "!has(self.secretName) || !has(self.issuerRef)",
+                "tls.secretName is a certificate of yours, tls.issuerRef makes one: remove one of them",
+            ),
+            rule(
+                "self.enabled || (!has(self.secretName) && !has(self.issuerRef))",
+                "tls.secretName and tls.issuerRef have no effect with tls.enabled: false: set it to true",
+            ),
+            rule(
+                "!self.enabled || self.clients != 'Disabled' || self.bus || self.http",
+                "tls.enabled has no effect if tls.clients is Disabled, and tls.bus and tls.http are false",
+            ),
+            rule(
+                "self.clientCertificates == 'Disabled' || self.clients != 'Disabled'",
+                "tls.clientCertificates needs tls.clients: Required or Optional",
+            ),
+            rule(
+                "!has(self.dnsNames) || size(self.dnsNames) == 0 || !has(self.secretName)",
+                "tls.dnsNames is for certificates that are made for the cluster, not for one of yours in "
+                "tls.secretName: remove one of them",
+            ),
+            rule(
+                "(self.enabled && self.bus) == (oldSelf.enabled && oldSelf.bus)",
+                "tls between members cannot be switched in a running cluster: set tls.bus to what it is",
+            ),
+            rule(
+                "self.rotation == 0 || (!has(self.secretName) && !has(self.issuerRef))",
+                "tls.rotation is for generated authorities: without tls.secretName and tls.issuerRef",
+            ),
+        )
+    )
+
+    enabled: bool = Field(default=False, description="Whether brokers have a certificate and use TLS.")
+    secret_name: Name | None = Field(
+        default=None,
+        description="A Secret of yours with the keys `tls.crt`, `tls.key` and `ca.crt`. Brokers read a renewed "
+        "certificate without a restart.",
+    )
+    issuer_ref: IssuerReference | None = Field(
+        default=None,
+        description="An issuer of cert-manager, which makes and renews the certificate. Without it and without "
+        "`secretName`, the operator does so with an authority of the cluster's own.",
+    )
+    dns_names: Annotated[tuple[Name, ...], Field(max_length=32)] = Field(
+        default=(),
+        description="More names in the certificate, for example of a load balancer. The names of the services and "
+        "of all pods are always in it.",
+    )
+    clients: TlsUse = Field(
+        default="Required",
+        description="Whether clients use TLS, on port 7712. Required: the port without TLS is closed. Optional: both "
+        "ports are open, for example while clients migrate. Disabled: only the port without TLS is open.",
+    )
+    client_certificates: TlsUse = Field(
+        default="Disabled",
+        description="Whether clients need a certificate of their own, signed by an authority in `ca.crt`. Optional: "
+        "it is verified if a client has one.",
+    )
+    bus: bool = Field(default=True, description="Whether members use TLS between each other.")
+    http: bool = Field(
+        default=False, description="Whether probes, metrics and the console are on HTTPS. Scrapers must know that."
+    )
+    rotation: Annotated[int, Field(ge=0)] = Field(
+        default=0, description="Change this number to have the generated authority replaced by a new one."
+    )
+    grace_s: Annotated[int, Field(ge=180, le=30 * _DAY_S)] = Field(
+        default=_DAY_S,
+        description="How long a new generated authority is trusted before it signs, and the previous one is trusted "
+        "afterwards, in seconds. Give clients this time to read `ca.crt` again.",
+    )
+
+
 class ClientService(Section):
     """The service that clients use: `<name>.<namespace>.svc`."""
 
@@ -173,7 +261,12 @@ class ClientService(Section):
     annotations: Annotated[dict[str, Annotated[str, Field(max_length=4096)]], Field(max_length=32)] = Field(
         default={}, description="Annotations of the service, for example for a load balancer."
     )
-    port: Annotated[int, Field(ge=1, le=65535)] = Field(default=names.CLIENT_PORT, description="Port of the service.")
+    port: Annotated[int, Field(ge=1, le=65535)] = Field(
+        default=names.CLIENT_PORT, description="Port of the service for clients without TLS."
+    )
+    tls_port: Annotated[int, Field(ge=1, le=65535)] = Field(
+        default=names.TLS_PORT, description="Port of the service for clients with TLS."
+    )
 
 
 class PodDisruptionBudget(Section):
@@ -343,6 +436,7 @@ class SpecFields(Section):
         ),
     )
     auth: Auth = Auth()
+    tls: Tls = Tls()
     service: ClientService = ClientService()
     affinity: Affinity | None = Field(
         default=None, description="Affinity of the pods. By default, pods prefer different Kubernetes nodes."

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from disque_operator import names
-from disque_operator.apivalues import Json
+from disque_operator.apivalues import Json, timestamp
 from disque_operator.conditions import condition, conditions, dated
 from disque_operator.decisions import PHASES, Note, Phase
 from disque_operator.disruption import safe_to_stop
 from disque_operator.members import ClusterView, Member
+from disque_operator.resources.encryption import client_port, secret_name
 from disque_operator.status_fields import ClusterStatus
 
 _JUST_BEGUN_S: Final = 60.0
@@ -35,7 +36,7 @@ def status(view: ClusterView, notes: Sequence[Note], drain: Json | None, availab
         "selector": ",".join(f"{name}={value}" for name, value in names.selector(view.spec.name).items()),
         "version": _version(view),
         **_images(view),
-        "endpoint": f"{names.client_host(view.spec.name, view.spec.namespace)}:{view.spec.service.port}",
+        "endpoint": f"{names.client_host(view.spec.name, view.spec.namespace)}:{client_port(view.spec)}",
         "binding": {"name": names.client_secret(view.spec.name)},
         "conditions": found,
         "members": [_member(view, member) for member in view.members],
@@ -46,11 +47,26 @@ def status(view: ClusterView, notes: Sequence[Note], drain: Json | None, availab
     }
     if view.spec.auth.enabled:
         fields["secretName"] = names.client_secret(view.spec.name)
+    if view.spec.tls.enabled and (certificate := _certificate(view)):
+        fields["certificate"] = certificate
     if available_image:
         fields["availableImage"] = available_image
     if drain is not None:
         fields["drain"] = drain
     return ClusterStatus.model_validate(fields).written()
+
+
+def _certificate(view: ClusterView) -> Json:
+    files = view.observed.tls
+    if files is None or files.facts is None:
+        return {}
+    return {
+        "secretName": secret_name(view.spec),
+        "configMap": names.ca_config_map(view.spec.name),
+        "issuer": files.facts.issuer,
+        "expiresAt": timestamp(files.facts.ends_s),
+        "authorities": files.trusted.count("BEGIN CERTIFICATE"),
+    }
 
 
 def _of_spec(view: ClusterView, notes: Sequence[Note]) -> list[Json]:

@@ -91,6 +91,20 @@ class DrainProgress(_Part):
     started_at: Timestamp = Field(default="", description="When the drain started.")
 
 
+class CertificateStatus(_Part):
+    """The certificate of the brokers."""
+
+    secret_name: str = Field(default="", description="The Secret that the brokers read it from.")
+    config_map: str = Field(
+        default="", description="The ConfigMap with `ca.crt`, by which clients verify brokers. Everyone may read it."
+    )
+    issuer: str = Field(default="", description="Who signed it.")
+    expires_at: Timestamp = Field(default="", description="When it expires.")
+    authorities: int = Field(
+        default=0, description="Number of authorities in `ca.crt`: two while a generated one is replaced."
+    )
+
+
 class ClusterStatus(_Part):
     """The observed state of the cluster, and what the operator is doing."""
 
@@ -120,6 +134,7 @@ class ClusterStatus(_Part):
         default=None,
         description="The Secret for clients, with the password in the key `password`; absent if there is no password.",
     )
+    certificate: CertificateStatus | None = None
     conditions: tuple[Condition, ...] = Field(
         default=(), description="Conditions of the cluster.", json_schema_extra=_map_by("type")
     )

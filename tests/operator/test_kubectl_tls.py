@@ -64,6 +64,41 @@ def test_nodes_are_queried_with_tls_under_the_name_of_their_pod(disque: Plugin, 
     assert disque.ok("cli", *login, "orders", "queues").splitlines()[1].startswith("mail\t")
 
 
+def encrypted(kubernetes: FakeKubernetes, ca: str) -> None:
+    """Make the cluster one with TLS by its spec, as the operator does."""
+    body = cluster(replicas=1, status=running(replicas=1))
+    put(kubernetes, body | {"spec": body["spec"] | {"tls": {"enabled": True}}})
+    port = {"name": "client-tls", "containerPort": 7712}
+    pod = kubernetes.get("pods", "orders-0")
+    pod["spec"]["containers"] = [{"name": "broker", "ports": [port]}]
+    kubernetes.add("pods", pod)
+    kubernetes.add("configmap", {"metadata": {"name": "orders-ca"}, "data": {"ca.crt": ca}})
+
+
+def test_tls_of_the_spec_needs_only_the_certificate_of_the_client(
+    disque: Plugin, kubernetes: FakeKubernetes, authority: Authority
+) -> None:
+    encrypted(kubernetes, authority.certificate.read_text())
+    pair = {
+        "DISQUE_CERT": str(authority.directory / "client.crt"),
+        "DISQUE_KEY": str(authority.directory / "client.key"),
+        "DISQUE_TLS": "yes",
+    }
+    assert disque("cli", "orders", "ping", **pair).stdout == "PONG\n"
+    assert disque("nodes", "orders", **pair).returncode == 0
+    forwards = [words for words in kubernetes.calls() if "port-forward" in words]
+    assert all(":7712" in words for words in forwards)
+
+
+def test_published_authority_is_the_one_that_is_trusted(
+    disque: Plugin, kubernetes: FakeKubernetes, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    encrypted(kubernetes, Authority(tmp_path_factory.mktemp("other")).certificate.read_text())
+    done = disque("nodes", "orders")
+    assert done.returncode == 3
+    assert "certificate verify failed" in done.stdout
+
+
 def test_report_has_the_replies_of_nodes_with_tls(disque: Plugin, login: tuple[str, ...], tmp_path: Path) -> None:
     done = disque("report", "orders", *login, "--file", str(tmp_path / "report.tar.gz"))
     assert (done.returncode, "nodes/orders-0" in done.stderr) == (0, False)

@@ -18,6 +18,7 @@ FOLDER: Final = Path(__file__).parents[2] / "manifests" / "operator"
 Json = dict[str, Any]
 
 NEEDED: Final = {
+    "Certificate": {"list", "create", "patch", "delete"},
     "ConfigMap": {"create", "patch"},
     "Event": {"create", "list"},
     "Lease": {"create", "get", "update"},

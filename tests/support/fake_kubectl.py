@@ -200,7 +200,7 @@ class Run:
 
     def forward(self, target: str, ports: str) -> None:
         """`port-forward pod/NAME :PORT`, to the real port that the test set for the pod."""
-        assert ports == ":7711"
+        assert ports in {":7711", ":7712"}
         pod = target.removeprefix("pod/")
         if pod not in self.state["ports"]:
             fail("error: unable to forward port because pod is not running. Current status=Pending")

@@ -12,9 +12,11 @@ from typing import Any, Final
 import yaml
 
 from disque_operator import resources
+from disque_operator.certificate_files import Authorities, TlsFiles
 from disque_operator.observed import Passwords
-from disque_operator.resources import Wanted
-from disque_operator.spec import parse
+from disque_operator.pki import Pem
+from disque_operator.resources import Certificates, Wanted
+from disque_operator.spec import Spec, parse
 
 Json = dict[str, Any]
 
@@ -38,7 +40,21 @@ EVERYTHING: Final[Json] = {
     "config": {"hz": "20", "tcp-backlog": "1024", "client-output-buffer-limit": "normal 1mb 512kb 60"},
     "maxmemory": "auto",
     "auth": {"rotation": 3, "graceSeconds": 60},
-    "service": {"type": "LoadBalancer", "annotations": {"example.org/scheme": "internal"}, "port": 7000},
+    "tls": {
+        "enabled": True,
+        "issuerRef": {"name": "company", "kind": "ClusterIssuer"},
+        "dnsNames": ["jobs.example.org"],
+        "clients": "Optional",
+        "clientCertificates": "Optional",
+        "bus": True,
+        "http": True,
+    },
+    "service": {
+        "type": "LoadBalancer",
+        "annotations": {"example.org/scheme": "internal"},
+        "port": 7000,
+        "tlsPort": 7443,
+    },
     "affinity": {
         "podAntiAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": [
@@ -121,10 +137,22 @@ def children(body: Json) -> tuple[Json, ...]:
     wanted = Wanted(
         spec.replicas,
         passwords if spec.auth.enabled else None,
+        certificates(spec),
         image=spec.image or "",
         operator_namespace="disque-system",
     )
     return resources.desired(spec, wanted)
+
+
+def certificates(spec: Spec) -> Certificates:
+    """Return what a cluster with TLS has, with words instead of certificates."""
+    if not spec.tls.enabled:
+        return Certificates()
+    if spec.tls.issuer_ref is not None:
+        return Certificates("authority")
+    files = TlsFiles(Pem("certificate", "key"), "authority")
+    authorities = Authorities(Pem("authority", "key of the authority"), changed_at="2026-01-31T12:00:00Z")
+    return Certificates("authority", files, authorities)
 
 
 def page(body: Json) -> str:

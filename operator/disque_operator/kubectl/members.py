@@ -1,19 +1,22 @@
 """Queries to all nodes of a cluster in parallel, each through a port forward to its pod.
 
 A port forward connects to the loopback address, so with TLS the certificate of a node is verified against the host name
-that its pod announces.
+that its pod announces. With `spec.tls`, the plugin finds the port and the authorities itself.
 """
 
 from __future__ import annotations
 
 import argparse
+import atexit
 import base64
 import os
 import ssl
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TypeVar
 
 from disque_operator import names
@@ -50,22 +53,58 @@ class Login:
     tls: Tls | None = None
     context: ssl.SSLContext | None = None
     """The settings that `tls` stands for."""
+    is_given: bool = True
+    """Whether TLS, or no TLS, was asked for. Otherwise it is used for pods that have a port for it."""
+
+    def at(self, pod: Json) -> Login:
+        """Return the login for a pod: one that is not replaced since TLS was switched on serves only without it."""
+        return self if self.is_given or client_port(pod) == names.TLS_PORT else Login(self.user)
 
 
-def choose_login(chosen: argparse.Namespace) -> Login:
+def client_port(pod: Json) -> int:
+    """Return the port of a pod for clients: the one with TLS if it has one."""
+    ports = [port.get("name") for each in pod["spec"].get("containers") or () for port in each.get("ports") or ()]
+    return names.TLS_PORT if names.TLS_PORT_NAME in ports else names.CLIENT_PORT
+
+
+def choose_login(chosen: argparse.Namespace, kubectl: Kubectl, cluster: Json) -> Login:
     """Return the login from the options that `add_login_options` adds, completed from the environment as by `disque`.
+
+    If the cluster has TLS by its spec, it is used without options, and trusts the authorities that the operator
+    publishes.
 
     Raises:
         RequestRefusedError: a file of TLS cannot be used, or an option has no effect without TLS.
     """
     user = getattr(chosen, "user", os.environ.get("DISQUE_USER"))
     try:
-        tls = choose_tls(chosen)
-        return Login(user, tls, None if tls is None else tls_settings(tls))
+        given = choose_tls(chosen)
+        tls = given
+        if serves_tls(cluster) and (given is None or not (given.cacert or given.insecure)):
+            tls = replace(given or Tls(), cacert=_published(kubectl, cluster))
+        return Login(user, tls, None if tls is None else tls_settings(tls), is_given=given is not None)
     except ValueError as error:
         raise RequestRefusedError(str(error)) from error
     except OSError as error:
         raise RequestRefusedError(f"cannot use the files of --cacert, --cert and --key: {error}") from error
+
+
+def serves_tls(cluster: Json) -> bool:
+    """Whether clients can use TLS by the spec."""
+    tls = cluster["spec"].get("tls") or {}
+    return bool(tls.get("enabled")) and tls.get("clients") != "Disabled"
+
+
+def _published(kubectl: Kubectl, cluster: Json) -> str | None:
+    """Return the path of a file with the authorities that the operator publishes; it is deleted at the end."""
+    try:
+        found = kubectl.json("get", "configmap", names.ca_config_map(cluster["metadata"]["name"]))
+    except MissingError:
+        return None
+    with tempfile.NamedTemporaryFile("w", prefix="disque-ca-", suffix=".crt", delete=False) as file:
+        file.write(found["data"]["ca.crt"])
+    atexit.register(Path(file.name).unlink, missing_ok=True)
+    return file.name
 
 
 class Members:
@@ -112,9 +151,10 @@ class Members:
         if phase != "Running":
             raise NoReplyError(f"pod is {phase}")
         host = pod_host(self._cluster, pod)
+        found = self._pods[pod]
         with (
-            forwarded(self._kubectl, pod, names.CLIENT_PORT) as port,
-            Forward(port, host, self._login).client(self._secrets) as client,
+            forwarded(self._kubectl, pod, client_port(found)) as port,
+            Forward(port, host, self._login.at(found)).client(self._secrets) as client,
         ):
             try:
                 return question(client)

@@ -11,9 +11,10 @@ from typing import Final
 
 from disque_operator.apivalues import Json
 from disque_operator.directives import same, settings
-from disque_operator.resources.common import Wanted
+from disque_operator.resources.common import Certificates, Wanted
 from disque_operator.resources.comparing import differs
 from disque_operator.resources.configuration import client_secret, config_map, secret
+from disque_operator.resources.encryption import certificate_objects
 from disque_operator.resources.network import client_service, members_service, network_policy
 from disque_operator.resources.workload import (
     disruption_budget,
@@ -24,9 +25,20 @@ from disque_operator.resources.workload import (
 )
 from disque_operator.spec import Spec
 
-__all__ = ["Wanted", "desired", "differs", "same", "settings", "spec_digest", "surplus", "template_digest"]
+__all__ = [
+    "Certificates",
+    "Wanted",
+    "certificate_objects",
+    "desired",
+    "differs",
+    "same",
+    "settings",
+    "spec_digest",
+    "surplus",
+    "template_digest",
+]
 
-_OPTIONAL: Final = ("PodDisruptionBudget", "NetworkPolicy")
+_OPTIONAL: Final = ("Certificate", "ConfigMap", "PodDisruptionBudget", "NetworkPolicy")
 
 
 def desired(spec: Spec, wanted: Wanted) -> tuple[Json, ...]:
@@ -35,7 +47,8 @@ def desired(spec: Spec, wanted: Wanted) -> tuple[Json, ...]:
         service_account(spec),
         config_map(spec),
         secret(spec, wanted.passwords),
-        client_secret(spec, wanted.passwords),
+        client_secret(spec, wanted.passwords, wanted.certificates.trusted),
+        *certificate_objects(spec, wanted.certificates),
         members_service(spec),
         client_service(spec),
         network_policy(spec, wanted.operator_namespace),

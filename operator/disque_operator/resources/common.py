@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from disque_operator import names
 from disque_operator.apivalues import Json
+from disque_operator.certificate_files import Authorities, CertificateRequest, TlsFiles
 from disque_operator.observed import Passwords
 from disque_operator.spec import Spec
 
@@ -20,6 +22,20 @@ CONFIG_FILE: Final = "disque.conf"
 
 
 @dataclass(frozen=True)
+class Certificates:
+    """What the operator keeps about certificates; empty without TLS."""
+
+    trusted: str = ""
+    """The authorities that clients trust."""
+    files: TlsFiles | None = None
+    """The certificate of the brokers, if the operator signed it."""
+    authorities: Authorities | None = None
+    """The authorities of the cluster's own."""
+    requests: Mapping[str, CertificateRequest] = field(default_factory=dict)
+    """Certificates to make and put into these Secrets, by name."""
+
+
+@dataclass(frozen=True)
 class Wanted:
     """What `plan` decides about the objects, beside the spec."""
 
@@ -28,6 +44,7 @@ class Wanted:
     passwords: Passwords | None = None
     """Passwords for the Secret `names.auth_secret`; None if there never was one. The configuration file in the Secret
     is empty while passwords are switched off, so that switching them does not change the pod template."""
+    certificates: Certificates = field(default_factory=Certificates)
     hibernated_members: int = 0
     """Number of hibernated members, for the annotation names.HIBERNATED_MEMBERS; 0 for no annotation."""
     claim_templates: tuple[Json, ...] = ()

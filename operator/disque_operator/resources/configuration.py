@@ -9,9 +9,11 @@ from urllib.parse import quote
 
 from disque_operator import names
 from disque_operator.apivalues import Json
+from disque_operator.certificate_files import AUTHORITY
 from disque_operator.directives import lines
 from disque_operator.observed import Passwords
 from disque_operator.resources.common import AUTH_PATH, CONFIG_FILE, child
+from disque_operator.resources.encryption import client_port, serves_tls
 from disque_operator.spec import Spec
 from disqued.resp.words import quote_word
 
@@ -67,19 +69,22 @@ def secret(spec: Spec, passwords: Passwords | None) -> Json:
     return child(spec, "v1", "Secret", names.auth_secret(spec.name), body, annotations)
 
 
-def client_secret(spec: Spec, passwords: Passwords | None) -> Json:
+def client_secret(spec: Spec, passwords: Passwords | None, trusted: str) -> Json:
     """Return the Secret for clients, with the entries of the Service Binding specification.
 
-    It shows only the password that all brokers accept. From it, a deleted Secret of the brokers is restored.
+    `trusted` are the authorities that sign certificates; empty without TLS. The Secret shows only the password that all
+    brokers accept. From it, a deleted Secret of the brokers is restored.
     """
-    host, port = names.client_host(spec.name, spec.namespace), str(spec.service.port)
+    host, port = names.client_host(spec.name, spec.namespace), str(client_port(spec))
     data = {"type": BINDING, "provider": BINDING, "host": host, "port": port}
     login, annotations = "", {}
     if passwords is not None and spec.auth.enabled:
         data |= {"username": USER, "password": passwords.current}
         login = f"{USER}:{quote(passwords.current, safe='')}@"
         annotations = _annotations(passwords)
-    data["uri"] = f"disque://{login}{host}:{port}"
+    data["uri"] = f"{'disques' if serves_tls(spec) else 'disque'}://{login}{host}:{port}"
+    if trusted:
+        data[AUTHORITY] = trusted
     body = {
         "type": f"servicebinding.io/{BINDING}",
         "data": _encoded({key: word.encode() for key, word in data.items()}),

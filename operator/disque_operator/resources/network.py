@@ -7,6 +7,7 @@ from typing import Final
 from disque_operator import names
 from disque_operator.apivalues import Json
 from disque_operator.resources.common import child
+from disque_operator.resources.encryption import client_ports
 from disque_operator.spec import Spec
 
 _DNS: Final = (53, 5353)
@@ -18,7 +19,7 @@ def members_service(spec: Spec) -> Json:
 
     It publishes addresses of pods that are not ready: members must find each other before they are ready.
     """
-    ports = {"client": names.CLIENT_PORT, "bus": names.BUS_PORT, "http": names.HTTP_PORT}
+    ports = client_ports(spec) | {"bus": names.BUS_PORT, "http": names.HTTP_PORT}
     body = {
         "type": "ClusterIP",
         "clusterIP": "None",
@@ -31,10 +32,11 @@ def members_service(spec: Spec) -> Json:
 
 def client_service(spec: Spec) -> Json:
     """Return the service for clients. It selects pods that are ready: loaded, not leaving, with free disk space."""
+    published = {"client": spec.service.port, names.TLS_PORT_NAME: spec.service.tls_port}
     body = {
         "type": spec.service.type,
         "selector": names.selector(spec.name),
-        "ports": [_service_port("client", spec.service.port, "client")],
+        "ports": [_service_port(name, published[name], name) for name in client_ports(spec)],
     }
     annotations = dict(spec.service.annotations)
     return child(spec, "v1", "Service", names.client_service(spec.name), {"spec": body}, annotations)
@@ -54,10 +56,11 @@ def network_policy(spec: Spec, operator_namespace: str) -> Json | None:
         return None
     selector = {"matchLabels": names.selector(spec.name)}
     members: Json = {"podSelector": selector}
+    served = client_ports(spec).values()
     clients, monitoring = list(network.clients), list(network.monitoring or network.clients)
     ingress = [
-        _rule("from", [members], names.CLIENT_PORT, names.BUS_PORT, names.HTTP_PORT),
-        _rule("from", clients, names.CLIENT_PORT),
+        _rule("from", [members], *served, names.BUS_PORT, names.HTTP_PORT),
+        _rule("from", clients, *served),
         _rule("from", monitoring, names.HTTP_PORT),
     ]
     if operator_namespace:
@@ -65,12 +68,13 @@ def network_policy(spec: Spec, operator_namespace: str) -> Json | None:
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": operator_namespace}},
             "podSelector": {"matchLabels": names.OPERATOR_LABELS},
         }
-        ingress.append(_rule("from", [operator], names.CLIENT_PORT, names.HTTP_PORT))
+        # Both, because pods that are not replaced yet may have the other one
+        ingress.append(_rule("from", [operator], names.CLIENT_PORT, names.TLS_PORT, names.HTTP_PORT))
     body: Json = {"podSelector": selector, "policyTypes": ["Ingress"], "ingress": ingress}
     if network.egress.enabled:
         body["policyTypes"].append("Egress")
         body["egress"] = [
-            _rule("to", [members], names.CLIENT_PORT, names.BUS_PORT, names.HTTP_PORT),
+            _rule("to", [members], *served, names.BUS_PORT, names.HTTP_PORT),
             {"ports": _ports(*_DNS, protocol="UDP") + _ports(*_DNS)},
             *network.egress.rules,
         ]

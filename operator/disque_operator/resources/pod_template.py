@@ -7,6 +7,7 @@ from typing import Final
 from disque_operator import names
 from disque_operator.apivalues import Json
 from disque_operator.directives import restart_hash
+from disque_operator.resources import encryption
 from disque_operator.resources.common import AUTH_PATH, CONFIG_FILE, CONFIG_PATH, DATA_PATH
 from disque_operator.resources.merging import merge
 from disque_operator.resources.protected import allowed
@@ -29,12 +30,17 @@ def pod_template(spec: Spec, image: str) -> Json:
     template = {
         "metadata": {
             "labels": names.labels(spec.name),
-            "annotations": {names.RESTART_HASH: restart_hash(spec), **SCRAPED},
+            "annotations": {names.RESTART_HASH: restart_hash(spec), **_scraped(spec)},
         },
         "spec": _pod(spec, image),
     }
     patched: Json = merge(template, allowed(spec))
     return patched
+
+
+def _scraped(spec: Spec) -> dict[str, str]:
+    scheme = encryption.http_scheme(spec)
+    return SCRAPED if scheme == "HTTP" else SCRAPED | {"prometheus.io/scheme": scheme.lower()}
 
 
 def _pod(spec: Spec, image: str) -> Json:
@@ -62,23 +68,23 @@ def _pod(spec: Spec, image: str) -> Json:
 
 
 def _broker(spec: Spec, image: str) -> Json:
+    ports = encryption.client_ports(spec) | {"bus": names.BUS_PORT, "http": names.HTTP_PORT}
     host = f"$(POD_NAME).{names.members_service(spec.name)}.{spec.namespace}.svc"
     container: Json = {
         "name": names.CONTAINER,
         "image": image,
         "command": ["disque-server"],
-        "args": [f"{CONFIG_PATH}/{CONFIG_FILE}", "--dir", DATA_PATH, "--cluster-announce-hostname", host],
-        "env": [{"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
-        "ports": [
-            {"name": "client", "containerPort": names.CLIENT_PORT, "protocol": "TCP"},
-            {"name": "bus", "containerPort": names.BUS_PORT, "protocol": "TCP"},
-            {"name": "http", "containerPort": names.HTTP_PORT, "protocol": "TCP"},
+        "args": [
+            *(f"{CONFIG_PATH}/{CONFIG_FILE}", "--dir", DATA_PATH, "--cluster-announce-hostname", host),
+            *encryption.arguments(spec),
         ],
+        "env": [{"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+        "ports": [{"name": name, "containerPort": number, "protocol": "TCP"} for name, number in ports.items()],
         "resources": spec.resources,
-        "startupProbe": _probe("/livez", every_s=1, failures=START_S, timeout_s=1),
-        "livenessProbe": _probe("/livez", every_s=10, failures=6, timeout_s=5),
-        "readinessProbe": _probe("/readyz", every_s=2, failures=2, timeout_s=2),
-        "lifecycle": {"preStop": {"httpGet": {"path": f"/stopz?timeout={STOP_TIMEOUT_S}", "port": "http"}}},
+        "startupProbe": _probe(spec, "/livez", every_s=1, failures=START_S, timeout_s=1),
+        "livenessProbe": _probe(spec, "/livez", every_s=10, failures=6, timeout_s=5),
+        "readinessProbe": _probe(spec, "/readyz", every_s=2, failures=2, timeout_s=2),
+        "lifecycle": {"preStop": _get(spec, f"/stopz?timeout={STOP_TIMEOUT_S}")},
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,
@@ -88,6 +94,7 @@ def _broker(spec: Spec, image: str) -> Json:
             {"name": names.DATA, "mountPath": DATA_PATH},
             {"name": "config", "mountPath": CONFIG_PATH, "readOnly": True},
             {"name": "auth", "mountPath": AUTH_PATH, "readOnly": True},
+            *encryption.mounts(spec),
         ],
     }
     if spec.image_pull_policy:
@@ -95,9 +102,16 @@ def _broker(spec: Spec, image: str) -> Json:
     return container
 
 
-def _probe(path: str, every_s: int, failures: int, timeout_s: int) -> Json:
+def _get(spec: Spec, path: str) -> Json:
+    """Return a request to the HTTP port. The kubelet does not verify certificates."""
+    scheme = encryption.http_scheme(spec)
+    request = {"path": path, "port": "http"}
+    return {"httpGet": request if scheme == "HTTP" else request | {"scheme": scheme}}
+
+
+def _probe(spec: Spec, path: str, every_s: int, failures: int, timeout_s: int) -> Json:
     return {
-        "httpGet": {"path": path, "port": "http"},
+        **_get(spec, path),
         "periodSeconds": every_s,
         "timeoutSeconds": timeout_s,
         "failureThreshold": failures,
@@ -108,6 +122,7 @@ def _volumes(spec: Spec) -> list[Json]:
     volumes: list[Json] = [
         {"name": "config", "configMap": {"name": names.config_map(spec.name)}},
         {"name": "auth", "secret": {"secretName": names.auth_secret(spec.name)}},
+        *encryption.volumes(spec),
     ]
     return [*volumes, {"name": names.DATA, "emptyDir": {}}] if spec.storage.ephemeral else volumes
 

@@ -34,9 +34,11 @@ PROTECTED: Final[dict[str, str]] = {
     f"{_BROKER}.volumeMounts[/data]": _MOUNTED,
     f"{_BROKER}.volumeMounts[/etc/disque]": _MOUNTED,
     f"{_BROKER}.volumeMounts[/etc/disque-auth]": _MOUNTED,
+    f"{_BROKER}.volumeMounts[/etc/disque-tls]": _MOUNTED,
     "spec.volumes[data]": _MOUNTED,
     "spec.volumes[config]": _MOUNTED,
     "spec.volumes[auth]": _MOUNTED,
+    "spec.volumes[certificate]": _MOUNTED,
 }
 """Fields of a pod template, with the reason or with what to do instead. List entries are named by their key."""
 

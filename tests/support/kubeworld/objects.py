@@ -14,6 +14,10 @@ class ConflictError(Exception):
     """The object is not the one that was observed."""
 
 
+class InvariantError(AssertionError):
+    """An invariant is violated."""
+
+
 class Api:
     """The stored objects."""
 

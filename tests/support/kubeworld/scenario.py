@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from disque_operator import names
-from disque_operator.actions import Action, Apply, Command, DeletePod
+from disque_operator.actions import Action, Command, DeleteChild, DeletePod
 from disque_operator.brokers import CommandFailedError
 from disque_operator.decisions import Event, Plan
 from disque_operator.observed import LOCKED, Observed
@@ -21,9 +21,9 @@ from disque_operator.plan import plan
 from disque_operator.resources import same, settings
 from disque_operator.spec import Auth, Drain, Persistence, Spec, Storage
 from disque_operator.turns import Turns
-from support.kubeworld.objects import ConflictError
+from support.kubeworld.objects import ConflictError, InvariantError
 from support.kubeworld.truth import false_claims, not_in_effect
-from support.kubeworld.world import NODES, InvariantError, World
+from support.kubeworld.world import NODES, World
 
 GOOD_IMAGE: Final = "disque:1"
 SETTLED_ROUNDS: Final = 8
@@ -222,7 +222,7 @@ def _frozen(observed: Observed) -> Observed:
 def _short(action: Action) -> str:
     if isinstance(action, Command):
         return f"{action.pod}: {' '.join(action.words)}"
-    if not isinstance(action, Apply):
+    if isinstance(action, DeleteChild | DeletePod):
         return f"{type(action).__name__} {action.name} ({action.why})"
     manifest = action.manifest
     replicas = manifest["spec"]["replicas"] if manifest["kind"] == "StatefulSet" else ""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod
+from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod, Issue
 from disque_operator.apivalues import Json
 from disque_operator.decisions import Plan
 from disque_operator.members import ClusterView
@@ -144,6 +144,8 @@ def short(action: Action) -> str:
         return f"replace {action.name}"
     if isinstance(action, DeleteChild):
         return f"delete {action.kind} {action.name}"
+    if isinstance(action, Issue):
+        return f"issue {action.manifest['metadata']['name']}"
     return f"apply {_what(action)}"
 
 

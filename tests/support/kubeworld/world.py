@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from disque_operator import names
-from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod
+from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod, Issue
 from disque_operator.apivalues import Json, seconds
 from disque_operator.brokers import CommandFailedError
 from disque_operator.directives import LIVE, read
@@ -25,7 +25,8 @@ from disque_operator.versions import Release, readable_format, release, tag_of
 from disqued.config.options import OPTION_OF
 from disqued.resp.words import split_words
 from support.kubeworld.brokers import BrokerProcess, Bus, Disk
-from support.kubeworld.objects import Api, ConflictError
+from support.kubeworld.certificates import MountedCertificates
+from support.kubeworld.objects import Api, ConflictError, InvariantError
 
 EPOCH_S: Final = 1_800_000_000.0
 SECRET_LAG_S: Final = 20.0
@@ -36,10 +37,6 @@ MISSING: Final = "missing"
 """Parts of image names, with their effect."""
 _ANY_RELEASE: Final = Release(0, 1)
 """The release of images whose tag is no version."""
-
-
-class InvariantError(AssertionError):
-    """An invariant is violated."""
 
 
 @dataclass
@@ -64,6 +61,8 @@ class PodState:
     ends_s: float | None = None
     drain: bool = False
     start_s: float = 0.0
+    tls: bool = False
+    """Whether it has a port for clients with TLS."""
 
 
 class World:
@@ -99,6 +98,7 @@ class World:
         self._controller_s = 0.0
         self._seen = (0, "")
         self._secrets: list[tuple[float, Json]] = []
+        self.certificates = MountedCertificates(self.api)
 
     # --- users --------------------------------------------------------------------------------------------------------
 
@@ -149,6 +149,7 @@ class World:
         for pod in list(self.pods.values()):
             self._kubelet(pod)
         self.bus.step(self.now_s, dict.fromkeys(self.pods, True))
+        self.certificates.step(self.spec, self.now_s, self.pods)
         for name in sorted(self.deleting):
             if not any(names.volume_claim(self.spec.name, pod.ordinal) == name for pod in self.pods.values()):
                 self._delete_volume(name)
@@ -190,7 +191,9 @@ class World:
             key = found["metadata"]["uid"]
         image = live["spec"]["template"]["spec"]["containers"][0]["image"]
         ip = f"10.0.{self.api.serial() // 250 % 250}.{self.api.serial() % 250 + 1}"
-        self.pods[name] = PodState(name, ordinal, uid, revision, image, self.now_s, key, ip)
+        ports = live["spec"]["template"]["spec"]["containers"][0]["ports"]
+        tls = any(port["name"] == names.TLS_PORT_NAME for port in ports)
+        self.pods[name] = PodState(name, ordinal, uid, revision, image, self.now_s, key, ip, tls=tls)
         self.changed = True
 
     def _kubelet(self, pod: PodState) -> None:
@@ -331,6 +334,7 @@ class World:
             children=dict(self.api.objects),
             status=self.status,
             default_image=self.default_image,
+            **self.certificates.observed(self.spec, self.now_s),
         )
 
     def _passwords(self, name: str) -> Passwords | None:
@@ -399,6 +403,7 @@ class World:
             pod.trouble,
             "",
             pod.restarts,
+            pod.tls,
             pod.drain,
         )
 
@@ -447,6 +452,8 @@ class World:
         if isinstance(action, Apply):
             self._guard_apply(action.manifest)
             self.api.apply(action.manifest)
+        elif isinstance(action, Issue):
+            self.api.apply(action.filled())
         elif isinstance(action, DeleteChild):
             self._delete_child(action)
         elif isinstance(action, DeletePod):

@@ -6,12 +6,19 @@ import argparse
 import os
 from importlib import import_module
 
-from disque_operator import names
 from disque_operator.apivalues import Json
 from disque_operator.kubectl.api import Kubectl, RequestRefusedError
 from disque_operator.kubectl.exits import Exit
 from disque_operator.kubectl.forward import LOOPBACK, forwarded
-from disque_operator.kubectl.members import PASSWORD_VARIABLE, Forward, Login, choose_login, passwords, pod_host
+from disque_operator.kubectl.members import (
+    PASSWORD_VARIABLE,
+    Forward,
+    Login,
+    choose_login,
+    client_port,
+    passwords,
+    pod_host,
+)
 from disqued.cli.endpoint import add_login_options
 
 
@@ -25,12 +32,15 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
     """Run `disque` through a port forward to the node, and return the exit status of `disque`."""
-    login = choose_login(chosen)
     cluster = kubectl.cluster(chosen.name)
+    login = choose_login(chosen, kubectl, cluster)
     secrets = passwords(kubectl, cluster, login.user)
-    pod = choose_pod(kubectl.pods(chosen.name), chosen.pod)
+    pods = kubectl.pods(chosen.name)
+    pod = choose_pod(pods, chosen.pod)
     host = pod_host(cluster, pod)
-    with forwarded(kubectl, pod, names.CLIENT_PORT) as port:
+    found = next(each for each in pods if each["metadata"]["name"] == pod)
+    login = login.at(found)
+    with forwarded(kubectl, pod, client_port(found)) as port:
         os.environ |= {"DISQUE_HOST": LOOPBACK, "DISQUE_PORT": str(port), **_variables(login, host)}
         if password := Forward(port, host, login).accepted(secrets):
             os.environ[PASSWORD_VARIABLE] = password

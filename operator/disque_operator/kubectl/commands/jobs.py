@@ -93,7 +93,8 @@ def options(parser: argparse.ArgumentParser) -> None:
 def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
     """List job IDs on all nodes, then query all nodes for these jobs."""
     limit = chosen.limit or None
-    members = Members(kubectl, kubectl.cluster(chosen.name), choose_login(chosen))
+    cluster = kubectl.cluster(chosen.name)
+    members = Members(kubectl, cluster, choose_login(chosen, kubectl, cluster))
     found = members.query(lambda client: _find(client, chosen.queue, chosen.state, limit))
     wanted = list(interleaved(list(found.values())))
     answers = members.query(lambda client: _show(client, wanted[:limit]))

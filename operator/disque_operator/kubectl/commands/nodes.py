@@ -136,7 +136,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
     """Query all nodes, and print a row for each pod."""
     cluster = kubectl.cluster(chosen.name)
-    members = Members(kubectl, cluster, choose_login(chosen))
+    members = Members(kubectl, cluster, choose_login(chosen, kubectl, cluster))
     answers = members.query(query)
     rows = table(members.kubernetes_nodes, answers, members.unreachable, _recorded_ids(cluster))
     print_rows(COLUMNS, rows, form(chosen), f"No pods found for {chosen.name}.")

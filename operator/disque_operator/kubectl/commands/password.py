@@ -12,7 +12,7 @@ from disque_operator import names
 from disque_operator.apivalues import Json
 from disque_operator.kubectl.api import Kubectl
 from disque_operator.kubectl.exits import Exit
-from disque_operator.kubectl.members import PASSWORD_VARIABLE, passwords
+from disque_operator.kubectl.members import PASSWORD_VARIABLE, passwords, serves_tls
 from disque_operator.kubectl.output import output_option, print_json
 from disque_operator.kubectl.resource import status
 
@@ -42,7 +42,8 @@ def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
 def _endpoint(cluster: Json) -> str:
     """Return the address for clients inside Kubernetes."""
     metadata = cluster["metadata"]
-    port = (cluster["spec"].get("service") or {}).get("port", names.CLIENT_PORT)
+    service = cluster["spec"].get("service") or {}
+    port = service.get("tlsPort", names.TLS_PORT) if serves_tls(cluster) else service.get("port", names.CLIENT_PORT)
     default = f"{names.client_host(metadata['name'], metadata['namespace'])}:{port}"
     return str(status(cluster).get("endpoint") or default)
 

@@ -93,7 +93,8 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
     """Query all nodes for their queues, and print the sums."""
-    members = Members(kubectl, kubectl.cluster(chosen.name), choose_login(chosen))
+    cluster = kubectl.cluster(chosen.name)
+    members = Members(kubectl, cluster, choose_login(chosen, kubectl, cluster))
     answers = members.query(lambda client: _queues(client, chosen.pattern))
     rows = sorted(merged(answers), key=SORTS[chosen.sort])
     print_rows(COLUMNS, rows, form(chosen), "No queues found." if chosen.pattern == "*" else "No matching queues.")

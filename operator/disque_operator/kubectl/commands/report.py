@@ -70,7 +70,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
     """Collect the diagnostics, and write the file."""
     cluster = kubectl.cluster(chosen.name)
-    report = Report(kubectl, cluster, chosen.tail, choose_login(chosen))
+    report = Report(kubectl, cluster, chosen.tail, choose_login(chosen, kubectl, cluster))
     report.collect()
     namespace = cluster["metadata"]["namespace"]
     stem = f"disque-report-{namespace}-{chosen.name}-{now_utc():%Y%m%dT%H%M%SZ}"
