@@ -28,7 +28,7 @@ from typing import Final
 
 from disque_operator import names, pki
 from disque_operator.apivalues import condition_of, timestamp
-from disque_operator.certificate_files import Authorities, CertificateRequest, TlsFiles
+from disque_operator.certificate_files import AUTHORITY, Authorities, CertificateRequest, TlsFiles
 from disque_operator.decisions import NOTHING, Decision, Note, problem, progress
 from disque_operator.members import ClusterView
 from disque_operator.pki import Pem
@@ -64,10 +64,18 @@ def decide(view: ClusterView) -> CertificateDecision:
     """Decide the next step for certificates."""
     tls = view.spec.tls
     if not tls.enabled:
-        return CertificateDecision(Certificates())
+        return CertificateDecision(Certificates(_still_trusted(view)))
     if tls.secret_name is None and tls.issuer_ref is None:
         return _own(view)
     return _others(view)
+
+
+def _still_trusted(view: ClusterView) -> str:
+    """Return the published authorities, by which the operator verifies pods that have TLS until they are replaced."""
+    if not any(member.pod.tls for member in view.members):
+        return ""
+    live = view.observed.children.get(("ConfigMap", names.ca_config_map(view.spec.name)), {})
+    return str((live.get("data") or {}).get(AUTHORITY, ""))
 
 
 def _others(view: ClusterView) -> CertificateDecision:

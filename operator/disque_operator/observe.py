@@ -18,6 +18,7 @@ from typing import Any, Final
 from disque_operator import names, resources
 from disque_operator.apivalues import Json, condition_of
 from disque_operator.brokers import Connection, TlsPeer, UnreachableError, query
+from disque_operator.busmode import read_mode
 from disque_operator.certificate_files import AUTHORITY, Authorities, TlsFiles, read_authorities, read_files
 from disque_operator.kube import NOT_FOUND, Kube, KubeError
 from disque_operator.observed import Broker, Observed, Passwords, Pod, StatefulSet, Volume
@@ -85,8 +86,8 @@ class Objects:
     """Events of the StatefulSet about pods that could not be created."""
     tls_secret: Json | None = None
     """The Secret with the certificate of the brokers; None if it does not exist."""
-    serves_certificates: bool = False
-    """Whether the API server has the resources of cert-manager."""
+    requested: tuple[Json, ...] | None = None
+    """The Certificates of the cluster, which no watch reports; None if the API server does not have this resource."""
 
 
 @dataclass(frozen=True)
@@ -102,15 +103,13 @@ async def read_objects(kube: Kube, spec: Spec) -> Objects:
     """Read all objects of a cluster."""
     selector = f"{names.CLUSTER_LABEL}={spec.name}"
     lists = await asyncio.gather(*(kube.list(kind, spec.namespace, labels=selector) for kind in LISTED))
-    requested, serves_certificates = await _requested(kube, spec)
-    lists.append(requested)
     found = {(item["kind"], item["metadata"]["name"]): item for items in lists for item in items}
     missing = [key for kind, name in NAMED if (key := (kind, name(spec.name))) not in found]
     others = await asyncio.gather(*(_get(kube, spec, *key) for key in missing))
     found |= {key: item for key, item in zip(missing, others, strict=True) if item is not None}
     own = await kube.get("Secret", spec.namespace, spec.auth.secret_name) if spec.auth.secret_name else None
     tls = await _tls_secret(kube, spec, found)
-    return Objects(found, own, tuple(await _refusals(kube, spec, found)), tls, serves_certificates)
+    return Objects(found, own, tuple(await _refusals(kube, spec, found)), tls, await _requested(kube, spec))
 
 
 async def _tls_secret(kube: Kube, spec: Spec, found: Mapping[tuple[str, str], Json]) -> Json | None:
@@ -120,16 +119,17 @@ async def _tls_secret(kube: Kube, spec: Spec, found: Mapping[tuple[str, str], Js
     return found.get(("Secret", name)) or await kube.get("Secret", spec.namespace, name)
 
 
-async def _requested(kube: Kube, spec: Spec) -> tuple[list[Json], bool]:
-    """Return the Certificates of the cluster, and whether the API server has this resource."""
+async def _requested(kube: Kube, spec: Spec) -> tuple[Json, ...] | None:
+    """Return the Certificates of the cluster; None if the API server does not have this resource."""
     if spec.tls.issuer_ref is None:
-        return [], False
+        return None
     try:
-        return await kube.list("Certificate", spec.namespace, labels=f"{names.CLUSTER_LABEL}={spec.name}"), True
+        found = await kube.list("Certificate", spec.namespace, labels=f"{names.CLUSTER_LABEL}={spec.name}")
     except KubeError as error:
         if error.status != NOT_FOUND:
             raise
-        return [], False
+        return None
+    return tuple(found)
 
 
 async def _get(kube: Kube, spec: Spec, kind: str, name: str) -> Json | None:
@@ -165,7 +165,8 @@ async def observe_cluster(
     client_passwords = _passwords(found.by_name.get(("Secret", names.client_secret(spec.name))), now_s)
     own_password = _data(found.own_secret).get("password")
     keys = _keys(passwords, client_passwords, own_password)
-    files = read_files(_data(found.tls_secret)) if found.tls_secret is not None else None
+    tls_secret = found.by_name.get(("Secret", secret_name(spec)), found.tls_secret) if spec.tls.enabled else None
+    files = read_files(_data(tls_secret)) if tls_secret is not None else None
     context = _context(spec, found, files)
     asked = [pod for pod in pods if pod.ip and pod.phase == "Running"]
     directives = {*ALWAYS_ASKED, *resources.settings(spec)}
@@ -189,8 +190,8 @@ async def observe_cluster(
         own_password=own_password,
         tls=files,
         authorities=_authorities(found.by_name.get(("Secret", names.authority_secret(spec.name))), now_s),
-        serves_certificates=found.serves_certificates,
-        children=found.by_name,
+        serves_certificates=found.requested is not None,
+        children={**found.by_name, **{("Certificate", one["metadata"]["name"]): one for one in found.requested or ()}},
         quota=_quota(found.refusals, now_s),
         status=status,
     )
@@ -262,6 +263,7 @@ def _pod(item: Json, now_s: float) -> Pod:
         trouble=trouble,
         trouble_text=text,
         tls=_has_port(spec, names.TLS_PORT_NAME),
+        bus=read_mode(_container(spec).get("args") or ()),
         restarts=int(_broker(status).get("restartCount") or 0),
         drain=(metadata.get("annotations") or {}).get(names.DRAIN) == "true",
     )
@@ -320,18 +322,17 @@ def _broker(status: Json) -> Json:
     return next((container for container in containers if container.get("name") == names.CONTAINER), {})
 
 
-def _image(pod_spec: Json) -> str:
+def _container(pod_spec: Json) -> Json:
     containers: list[Json] = pod_spec.get("containers") or []
-    return next((container.get("image", "") for container in containers if container["name"] == names.CONTAINER), "")
+    return next((container for container in containers if container["name"] == names.CONTAINER), {})
+
+
+def _image(pod_spec: Json) -> str:
+    return str(_container(pod_spec).get("image", ""))
 
 
 def _has_port(pod_spec: Json, name: str) -> bool:
-    return any(
-        port.get("name") == name
-        for container in pod_spec.get("containers") or ()
-        if container["name"] == names.CONTAINER
-        for port in container.get("ports") or ()
-    )
+    return any(port.get("name") == name for port in _container(pod_spec).get("ports") or ())
 
 
 def _stateful_set(item: Json | None) -> StatefulSet | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from disque_operator.apivalues import Json
+from disque_operator.busmode import PLAIN, BusMode
 from disque_operator.certificate_files import Authorities, TlsFiles
 
 LOCKED: Final = "it rejects the current and the previous password"
@@ -44,6 +45,8 @@ class Pod:
     restarts: int = 0
     tls: bool = False
     """Whether it has a port for clients with TLS."""
+    bus: BusMode = PLAIN
+    """How it protects the bus."""
     drain: bool = False
     """Whether its annotation names.DRAIN is `true`."""
 

@@ -8,15 +8,16 @@ round observes again and continues from there.
 1. `problems`: an invalid spec is not applied, but members are still healed
 2. `passwords`: brokers that do not accept the password of the Secret yet, and the content of the Secret
 3. `certificates`: that of the brokers, before any pod needs it
-4. `heal`: forget removed members, connect members that have not found each other
-5. `claims`: unmark claims before a pod uses them again; delete claims that are not needed
-6. `drain`: brokers that leave without a purpose stay
-7. `scale` (with `drain`): how many pods to run now; then drains by annotation
-8. `updates`: the image, and whether pods may be replaced that only the operator wants to replace
-9. `children`: create and restore objects
-10. `rollout`: replace pods, one at a time
-11. `settings`: directives that change at run time
-12. `claims`: expand claims
+4. `bus`: how new pods protect the bus, so that they can connect to those that exist
+5. `heal`: forget removed members, connect members that have not found each other
+6. `claims`: unmark claims before a pod uses them again; delete claims that are not needed
+7. `drain`: brokers that leave without a purpose stay
+8. `scale` (with `drain`): how many pods to run now; then drains by annotation
+9. `updates`: the image, and whether pods may be replaced that only the operator wants to replace
+10. `children`: create and restore objects
+11. `rollout`: replace pods, one at a time
+12. `settings`: directives that change at run time
+13. `claims`: expand claims
 
 The first action that fails ends the round. Actions that may fail for long because of a user's mistake, such as an
 invalid template, a rejected directive or a StorageClass that cannot expand, therefore come after those that keep the
@@ -29,6 +30,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from disque_operator import (
+    bus,
     certificates,
     children,
     claims,
@@ -140,12 +142,18 @@ def _decide(view: ClusterView, fresh: str) -> _Decided:
         made = children.certificates(view, certificate.wanted)
         decision = joined((password.decision, certificate.decision, made, _healed(view)))
         return _Decided(decision, updates.turn_of(view))
+    guard = bus.decide(view)
+    if not guard.possible:
+        decision = joined((password.decision, certificate.decision, guard.decision, _healed(view)))
+        return _Decided(decision, updates.turn_of(view))
+    secured = (password.decision, certificate.decision, guard.decision)
     size = scale.decide(view)
-    update = updates.decide(view)
+    update = updates.decide(view, guard.mode)
     wanted = Wanted(
         size.replicas,
         password.wanted,
         certificate.wanted,
+        guard.mode,
         size.hibernated_members,
         _claim_templates(view),
         update.image,
@@ -156,7 +164,7 @@ def _decide(view: ClusterView, fresh: str) -> _Decided:
     objects = children.decide(view, wanted)
     noted = Decision(notes=update.notes)
     if size.replicas == 0:
-        decision = joined((password.decision, certificate.decision, marks, objects, size.decision, noted))
+        decision = joined((*secured, marks, objects, size.decision, noted))
         return _Decided(decision, update.turn, None, update.available_image)
     replaced = rollout.drained_first(view)
     victim = names.pod(view.spec.name, size.victim) if size.victim is not None else ""
@@ -165,7 +173,7 @@ def _decide(view: ClusterView, fresh: str) -> _Decided:
     by_annotation = drain.annotated(view, busy=size.decision.disrupts or bool(cancelled))
     busy = size.decision.disrupts or by_annotation.decision.disrupts or bool(cancelled)
     rolled = rollout.decide(view, busy=busy)
-    first = [password.decision, certificate.decision, heal.decide(view), marks, Decision(cancelled), size.decision]
+    first = [*secured, heal.decide(view), marks, Decision(cancelled), size.decision]
     decisions = [
         *first,
         by_annotation.decision,

@@ -202,10 +202,6 @@ class Tls(Section):
                 "tls.secretName: remove one of them",
             ),
             rule(
-                "(self.enabled && self.bus) == (oldSelf.enabled && oldSelf.bus)",
-                "tls between members cannot be switched in a running cluster: set tls.bus to what it is",
-            ),
-            rule(
                 "self.rotation == 0 || (!has(self.secretName) && !has(self.issuerRef))",
                 "tls.rotation is for generated authorities: without tls.secretName and tls.issuerRef",
             ),
@@ -238,7 +234,10 @@ class Tls(Section):
         description="Whether clients need a certificate of their own, signed by an authority in `ca.crt`. Optional: "
         "it is verified if a client has one.",
     )
-    bus: bool = Field(default=True, description="Whether members use TLS between each other.")
+    bus: bool = Field(
+        default=True,
+        description="Whether members use TLS between each other. A running cluster is switched in two roll-outs.",
+    )
     http: bool = Field(
         default=False, description="Whether probes, metrics and the console are on HTTPS. Scrapers must know that."
     )

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from disque_operator import resources, versions, windows
+from disque_operator.busmode import BusMode
 from disque_operator.decisions import Note, Turn, problem
 from disque_operator.disruption import Disruption, blocker
 from disque_operator.members import ClusterView
@@ -54,8 +55,8 @@ def turn_of(view: ClusterView) -> Turn:
     return "taken" if view.stateful_set is not None and view.stateful_set.update == RUNNING else "none"
 
 
-def decide(view: ClusterView) -> Update:
-    """Decide the image and the state of the update."""
+def decide(view: ClusterView, bus: BusMode) -> Update:
+    """Decide the image and the state of the update. `bus` is the mode for new pods."""
     spec, stateful_set = view.spec, view.stateful_set
     target = spec.image or view.observed.default_image
     if stateful_set is None:
@@ -64,7 +65,7 @@ def decide(view: ClusterView) -> Update:
     refused = _refusal(view, target) if target != present else ""
     asked_image = spec.image is not None and not refused
     image = target if asked_image else present
-    state, is_outdated = _state(view, image)
+    state, is_outdated = _state(view, image, bus)
     notes = tuple(_refused(view, target, refused))
     pending = image != target and not refused
     if state == RUNNING:  # with a newer image if there is one: the present one may be why it does not end
@@ -79,13 +80,13 @@ def decide(view: ClusterView) -> Update:
     return Update(target if pending else image, RUNNING, "", "taken", notes + _busy(True))
 
 
-def _state(view: ClusterView, image: str) -> tuple[str, bool]:
+def _state(view: ClusterView, image: str, bus: BusMode) -> tuple[str, bool]:
     """Return the state of the update before one may start, and whether pods have an older template."""
     stateful_set = view.stateful_set
     assert stateful_set is not None  # `decide` checks it
     present = stateful_set.chosen_image or stateful_set.image
-    changed = resources.template_digest(view.spec, image) != stateful_set.template_digest
-    asked = image != present or stateful_set.spec_digest not in {"", resources.spec_digest(view.spec)}
+    changed = resources.template_digest(view.spec, image, bus) != stateful_set.template_digest
+    asked = image != present or stateful_set.spec_digest not in {"", resources.spec_digest(view.spec, bus)}
     is_outdated = changed or _has_older_pods(view)
     state = stateful_set.update
     if state == RUNNING:

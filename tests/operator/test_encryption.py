@@ -15,6 +15,7 @@ import pytest
 
 from disque_operator import brokers, names, pki
 from disque_operator.brokers import TlsPeer, UnreachableError
+from disque_operator.busmode import BusMode
 from disque_operator.certificate_files import AUTHORITY, CERTIFICATE, KEY, TlsFiles, read_files
 from disque_operator.observed import Broker
 from disque_operator.pki import Pem
@@ -84,7 +85,9 @@ class Cluster:
             str(names.BUS_PORT): str(port + BUS),
             str(names.CLIENT_PORT): str(free_port()),
         }
-        words = [theirs.get(word, word).replace(TLS_PATH, str(self.mount.path)) for word in arguments(spec)]
+        words = [
+            theirs.get(word, word).replace(TLS_PATH, str(self.mount.path)) for word in arguments(spec, BusMode("yes"))
+        ]
         seeds = " ".join(f"localhost:{one}@{one + BUS}" for one in self.ports)
         home = self.directory / f"n{number}"
         home.mkdir(exist_ok=True)

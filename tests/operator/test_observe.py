@@ -16,7 +16,7 @@ from disque_operator.apivalues import Json
 from disque_operator.kube import Kube
 from disque_operator.observe import Objects
 from disque_operator.observed import Observed, Passwords, Pod
-from disque_operator.spec import Spec
+from disque_operator.spec import Spec, Tls
 from support.apiserver import ApiServer, serving
 from support.cluster import RealCluster
 
@@ -313,3 +313,45 @@ def test_events_are_read_only_when_pods_are_missing() -> None:
 @pytest.mark.parametrize(("ip", "address"), [("10.1.2.3", "10.1.2.3:7711"), ("fd00::7", "[fd00::7]:7711")])
 def test_broker_is_queried_at_the_address_of_its_pod(ip: str, address: str) -> None:
     assert observe.pod_address(replace(one(), ip=ip)) == address
+
+
+# --- TLS --------------------------------------------------------------------------------------------------------------
+
+
+def encrypted(**fields: Any) -> Spec:
+    return SPEC.model_copy(update={"tls": Tls(enabled=True, **fields)})
+
+
+def entries(name: str, **data: str) -> Json:
+    encoded = {key.replace("_", "."): base64.b64encode(text.encode()).decode() for key, text in data.items()}
+    return {"kind": "Secret", "metadata": {"name": name}, "data": encoded}
+
+
+def test_pod_has_tls_by_its_port_and_its_mode_of_the_bus_by_its_arguments() -> None:
+    body = pod()
+    body["spec"]["containers"][1] |= {"ports": [{"name": "client-tls"}], "args": ["--tls-cluster", "optional"]}
+    [found] = look(body).pods
+    assert (found.tls, found.bus.tls) == (True, "optional")
+    assert (one().tls, one().bus.tls) == (False, "no")
+    assert observe.pod_address(replace(found, ip="10.0.0.1")) == "10.0.0.1:7712"
+
+
+def test_certificate_of_the_secret_that_a_watch_reported_is_newer_than_the_one_that_was_read() -> None:
+    found = Objects({("Secret", "c-tls"): entries("c-tls", tls_crt="new")}, None, (), entries("c-tls", tls_crt="old"))
+    seen = asyncio.run(observe.observe_cluster(encrypted(), {}, found, NOW_S)).observed
+    assert seen.tls is not None
+    assert seen.tls.pem.certificate == "new"
+
+
+def test_certificates_of_cert_manager_are_children_although_no_watch_reports_them() -> None:
+    requested = {"kind": "Certificate", "metadata": {"name": "c-tls"}}
+    found = Objects({}, None, (), None, (requested,))
+    seen = asyncio.run(observe.observe_cluster(encrypted(), {}, found, NOW_S)).observed
+    assert seen.serves_certificates
+    assert seen.children["Certificate", "c-tls"] == requested
+
+
+def test_pod_with_tls_is_not_asked_while_no_authority_is_known() -> None:
+    body = pod(phase="Running", podIP="127.0.0.1")
+    body["spec"]["containers"][1]["ports"] = [{"name": "client-tls"}]
+    assert look(body, spec=encrypted()).unreachable == {"c-0": observe.UNVERIFIABLE}

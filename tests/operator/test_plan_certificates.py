@@ -139,6 +139,8 @@ def test_ports_follow_from_what_clients_may_use(clients: str, ports: list[str], 
 def test_certificate_is_gone_from_the_objects_when_tls_is_switched_off() -> None:
     scenario = encrypted(bus=False)
     scenario.world.edit(tls=Tls())
+    scenario.until(lambda: len({pod.tls for pod in scenario.world.pods.values()}) == 2)
+    assert scenario.world.api.get("ConfigMap", "mail-ca") is not None, "the other pods are verified by it"
     scenario.settle()
     assert scenario.world.api.get("ConfigMap", "mail-ca") is None
     assert "certificate" not in scenario.world.status

@@ -49,7 +49,7 @@ def garbage(scene: Callable[[Shell, Bus], Awaitable[None]], certificates: Path |
         config.port = free_port()
         config.bind = ("127.0.0.1",)
         if certificates is not None:
-            config.tls_cluster = True
+            config.tls_cluster = "yes"
             config.tls_cert_file, config.tls_key_file, config.tls_ca_cert_file = (
                 str(certificates / name) for name in ("node.crt", "node.key", "ca.crt")
             )

@@ -12,6 +12,7 @@ from typing import Any, Final
 import yaml
 
 from disque_operator import resources
+from disque_operator.busmode import BusMode
 from disque_operator.certificate_files import Authorities, TlsFiles
 from disque_operator.observed import Passwords
 from disque_operator.pki import Pem
@@ -138,6 +139,7 @@ def children(body: Json) -> tuple[Json, ...]:
         spec.replicas,
         passwords if spec.auth.enabled else None,
         certificates(spec),
+        BusMode("yes" if spec.tls.enabled and spec.tls.bus else "no"),
         image=spec.image or "",
         operator_namespace="disque-system",
     )

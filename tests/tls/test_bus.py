@@ -214,6 +214,62 @@ def test_node_without_tls_cannot_join_and_nothing_hangs(three: Sequence[ServerPr
     assert three[1].ask("ADDJOB mail hello 5000 REPLICATE 3").startswith("D-")
 
 
+@pytest.fixture
+def mixed(tmp_path: Path, authority: Authority) -> Iterator[Callable[[str, str], ServerProcess]]:
+    """A function that starts a node with a value of `tls-cluster`; again on the same port, with its files."""
+    ports: dict[str, int] = {}
+    running: dict[str, ServerProcess] = {}
+    with ExitStack() as stack:
+
+        def start(name: str, tls_cluster: str) -> ServerProcess:
+            directory = tmp_path / name
+            directory.mkdir(exist_ok=True)
+            if name in running:
+                running[name].kill()
+            for suffix in ("crt", "key"):
+                shutil.copy(authority.directory / f"node.{suffix}", directory / f"node.{suffix}")
+            shutil.copy(authority.certificate, directory / "ca.crt")
+            port = ports.setdefault(name, free_port())
+            words = (*TLS, "ca.crt", "--tls-cluster", tls_cluster, *FAST)
+            running[name] = stack.enter_context(ServerProcess(directory, *words, port=port))
+            return running[name]
+
+        yield start
+
+
+@pytest.mark.parametrize("order", [("no", "optional", "yes"), ("yes", "optional", "no")])
+def test_running_cluster_is_switched_in_two_steps_and_stays_whole(
+    mixed: Callable[[str, str], ServerProcess], order: tuple[str, str, str]
+) -> None:
+    """After every restart of a node all nodes are connected: each node reaches those before and after a step."""
+    nodes = {name: mixed(name, order[0]) for name in ("n1", "n2", "n3")}
+    form_cluster(list(nodes.values()))
+    for value in order[1:]:
+        for name in ("n1", "n2", "n3"):
+            node = nodes[name] = mixed(name, value)
+            node.wait_until(lambda: is_complete(list(nodes.values())), f"{name} with {value} is a member")
+            assert node.ask("ADDJOB mail hello 5000 REPLICATE 3").startswith("D-")
+
+
+def test_optional_tls_is_used_where_both_nodes_have_it(
+    mixed: Callable[[str, str], ServerProcess], authority: Authority
+) -> None:
+    """Then a third one can require it, whichever of the two opened the connection."""
+    first, second = mixed("n1", "optional"), mixed("n2", "optional")
+    form_cluster([first, second])
+    assert not refuses_bus(first, trusting(authority, "node"))
+    assert refuses_bus(first, trusting(authority))
+    third = mixed("n3", "yes")
+    assert third.ask(f"CLUSTER MEET 127.0.0.1 {first.port}") == "OK"
+    third.wait_until(lambda: is_complete([first, second, third]), "all are connected")
+
+
+def test_silent_connection_to_a_port_with_optional_tls_ends(mixed: Callable[[str, str], ServerProcess]) -> None:
+    node = mixed("n1", "optional")
+    with socket.create_connection(("127.0.0.1", node.port + 10000), timeout=30) as connection:
+        assert connection.recv(1) == b""
+
+
 def test_silent_connections_end_and_keep_no_node_out(member: Start) -> None:
     first, second = member(name="n1"), member(name="n2")
     with ExitStack() as stack:

@@ -87,7 +87,7 @@ class Config:
     tls_auth_clients_user: str
     tls_min_version: str
     tls_ciphers: str
-    tls_cluster: bool
+    tls_cluster: str
     http_tls: bool
     cluster_announce_tls_port: int
     http_actions: bool

@@ -286,11 +286,12 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
     ),
     Option(
         "tls-cluster",
-        _YES_NO,
-        False,
+        Choice(("yes", "no", "optional")),
+        "no",
         "sockets",
-        "Whether the bus port uses TLS, in both directions. All nodes of a cluster need the same value; nodes always "
-        "verify each other with `tls-ca-cert-file`. See [TLS](operations/tls.md#between-nodes).",
+        "Whether the bus port uses TLS, in both directions. Nodes with `yes` and `no` cannot connect; `optional` "
+        "connects to both, to switch a running cluster. With TLS, nodes always verify each other with "
+        "`tls-ca-cert-file`. See [TLS](operations/tls.md#between-nodes).",
         added=True,
     ),
     Option(

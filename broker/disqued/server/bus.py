@@ -6,6 +6,7 @@ collector off, so that path raises no exceptions: they would leave reference cyc
 A connection that another program opens has `cluster-node-timeout` to become that of a node. When there are too many
 connections, those that are not yet give way to new ones, so that programs which prove nothing cannot keep members out.
 
+With `tls-cluster optional`, nodes with and without TLS connect: a link is opened without TLS when its handshake fails.
 With `tls-cluster`, a link is connected when its handshake is done and, if this node opened it, the certificate fits the
 peer. The certificates of nodes that connect to this one are compared with what they announce (`membership.certified`).
 """
@@ -93,7 +94,13 @@ class Bus(Network):
         settings = self._certificates.bus_accept_settings
         return [
             TlsPort(
-                list(sockets), settings, self._accept, self._free, self._handshake_failed, self._longest_handshake_s
+                list(sockets),
+                settings,
+                self._accept,
+                self._free,
+                self._handshake_failed,
+                self._longest_handshake_s,
+                self._accepts_plain,
             )
         ]
 
@@ -212,6 +219,8 @@ class Bus(Network):
             sock, why = await self._connect(family, address)
             if sock is not None:
                 why = await self._open(protocol, sock, str(address[0]))
+                if why and self._accepts_plain():
+                    why = await self._open_plain(protocol, family, address)
                 if not why:
                     return
                 break
@@ -272,11 +281,24 @@ class Bus(Network):
             return why
         return ""
 
+    async def _open_plain(self, protocol: asyncio.Protocol, family: int, address: Address) -> str:
+        """Open a link without TLS to a node that has none; returns why that failed."""
+        sock, why = await self._connect(family, address)
+        if sock is not None:
+            await self._loop.create_connection(lambda: protocol, sock=sock)
+        return why
+
+    def _accepts_plain(self) -> bool:
+        return self._shell.node.state.config.tls_cluster == "optional"
+
     def _longest_handshake_s(self) -> float:
         return min(self._shell.node.state.config.cluster_node_timeout / 1000, HANDSHAKE_S)
 
     def _handshake_failed(self, address: str, why: str) -> None:
         self._count_failed()
+        if self._accepts_plain():
+            self._log("verbose", f"TLS handshake with the node at {address} failed: {why}")
+            return
         log_node(
             self._shell.node.state,
             "A node",

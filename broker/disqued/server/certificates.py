@@ -54,7 +54,8 @@ class Settings:
 
 def used(config: Config) -> list[str]:
     """The directives that switch TLS on."""
-    uses = (("tls-port", config.tls_port), ("tls-cluster", config.tls_cluster), ("http-tls", config.http_tls))
+    bus = config.tls_cluster != "no"
+    uses = (("tls-port", config.tls_port), ("tls-cluster", bus), ("http-tls", config.http_tls))
     return [name for name, on in uses if on]
 
 
@@ -75,7 +76,7 @@ def load(config: Config) -> Settings:
             f"tls-auth-clients {config.tls_auth_clients} needs tls-ca-cert-file to verify the certificates of clients: "
             "set it, or set tls-auth-clients no"
         )
-    if config.tls_cluster and not config.tls_ca_cert_file:
+    if config.tls_cluster != "no" and not config.tls_ca_cert_file:
         raise TlsError("tls-cluster needs tls-ca-cert-file to verify the certificates of other nodes: set it")
     key_file = config.tls_key_file or config.tls_cert_file
     certificates = _read("tls-cert-file", config.tls_cert_file)
@@ -88,7 +89,7 @@ def load(config: Config) -> Settings:
     bus_accept = _context(config)
     bus_dial = _context(config, ssl.PROTOCOL_TLS_CLIENT)
     bus_dial.check_hostname = False  # `membership.certified` compares the names, in both directions
-    if config.tls_cluster:
+    if config.tls_cluster != "no":
         for context in (bus_accept, bus_dial):
             _trust(context, config.tls_ca_cert_file)
             context.verify_mode = ssl.CERT_REQUIRED

@@ -158,7 +158,8 @@ class Run:
         host.disk.attach(loop, shell.disk_done)
         figures = ServerFigures(lambda: why_not_ready(self._node))
         figures.certificates = self._certificates
-        bus = Bus(shell, loop, self._certificates if self._config.tls_cluster else None, figures.handshake_failed)
+        bus_certificates = self._certificates if self._config.tls_cluster != "no" else None
+        bus = Bus(shell, loop, bus_certificates, figures.handshake_failed)
         self._signals.files_changed.append(self._certificates.renew)
         routes = (*ROUTES, *metricspage.routes(figures), *self._console(loop, shell).routes)
         http = HttpPort(loop, self._node, routes, figures.http_answers)
@@ -284,14 +285,14 @@ class Run:
 
     def _warn_of_open_bus(self) -> None:
         """Warn if other machines can reach the bus port and nothing keeps them from acting as nodes."""
-        if self._node.state.secrets or self._config.tls_cluster:
+        if self._node.state.secrets or self._config.tls_cluster == "yes":
             return
         open_to = [sock.getsockname()[0] for sock in self._bus_sockets if not _is_loopback(sock)]
         if open_to:
             logs.write(
                 "warning",
                 f"WARNING: the bus port is open on {', '.join(open_to)}, and every program that can reach it can act "
-                "as a node of the cluster. Set cluster-secret-file or tls-cluster, or cluster-bind to a private "
+                "as a node of the cluster. Set cluster-secret-file or tls-cluster yes, or cluster-bind to a private "
                 "address.",
             )
 

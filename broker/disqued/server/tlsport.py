@@ -1,5 +1,7 @@
 """Accepts connections with TLS. A connection reaches the node when its handshake is done.
 
+If connections without TLS are accepted as well, the first byte of a connection tells which one it is.
+
 Each connection gets the settings that are current when it is accepted. Handshakes are limited in time and number, so
 that connections which never complete one cannot take the descriptors of clients: one more than allowed ends the oldest
 of the address that has most of them, so one address cannot end the handshakes of others.
@@ -23,6 +25,10 @@ PAUSE_S: Final = 1.0
 """How long nothing is accepted when the process has no descriptors left."""
 
 
+_HANDSHAKE: Final = b"\x16"
+"""The type of the record that begins a connection with TLS (RFC 8446, 5.1). No frame of the bus begins with it."""
+
+
 class TlsPort:
     """The listening sockets of one port."""
 
@@ -34,12 +40,13 @@ class TlsPort:
         most: Callable[[], int],
         failed: Callable[[str, str], None],
         longest_s: Callable[[], float] = lambda: HANDSHAKE_S,
+        plain: Callable[[], bool] = lambda: False,
     ) -> None:
         """Accept connections.
 
         `settings` returns the settings for the next connection, `accept` its protocol, `most` how many handshakes may
-        run now, `longest_s` how long one may take. `failed` is called with the address and the reason when a handshake
-        fails.
+        run now, `longest_s` how long one may take, `plain` whether connections without TLS are accepted. `failed` is
+        called with the address and the reason when a handshake fails.
         """
         self._loop = asyncio.get_running_loop()
         self._sockets = sockets
@@ -48,6 +55,7 @@ class TlsPort:
         self._most = most
         self._failed = failed
         self._longest_s = longest_s
+        self._plain = plain
         self._handshakes: dict[asyncio.Task[None], str] = {}
         """The running handshakes with the origins of their clients, the oldest first."""
         for sock in sockets:
@@ -90,6 +98,9 @@ class TlsPort:
     async def _shake_hands(self, connection: socket.socket, address: str) -> None:
         why = ""
         try:
+            if self._plain() and not await self._begins_tls(connection):
+                await self._loop.connect_accepted_socket(self._accept, connection)
+                return
             await self._loop.connect_accepted_socket(
                 self._accept, connection, ssl=self._settings(), ssl_handshake_timeout=self._longest_s()
             )
@@ -98,6 +109,20 @@ class TlsPort:
         if why:
             self._failed(address, why)
 
+    async def _begins_tls(self, connection: socket.socket) -> bool:
+        """Wait for the first byte of a connection, and look at it; raises OSError if there is none in time."""
+        arrived = self._loop.create_future()
+        self._loop.add_reader(connection, _set, arrived)
+        try:
+            async with asyncio.timeout(self._longest_s()):
+                await arrived
+            self._loop.remove_reader(connection)
+            return connection.recv(1, socket.MSG_PEEK) == _HANDSHAKE
+        except BaseException:
+            self._loop.remove_reader(connection)
+            connection.close()
+            raise
+
     def close(self) -> None:
         """Accept no more, and end the running handshakes."""
         for sock in self._sockets:
@@ -105,6 +130,11 @@ class TlsPort:
             sock.close()
         for task in list(self._handshakes):
             task.cancel()
+
+
+def _set(arrived: asyncio.Future[None]) -> None:
+    if not arrived.done():
+        arrived.set_result(None)
 
 
 def reason(error: OSError) -> str:

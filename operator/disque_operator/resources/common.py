@@ -10,6 +10,7 @@ from typing import Final
 
 from disque_operator import names
 from disque_operator.apivalues import Json
+from disque_operator.busmode import PLAIN, BusMode
 from disque_operator.certificate_files import Authorities, CertificateRequest, TlsFiles
 from disque_operator.observed import Passwords
 from disque_operator.spec import Spec
@@ -45,6 +46,8 @@ class Wanted:
     """Passwords for the Secret `names.auth_secret`; None if there never was one. The configuration file in the Secret
     is empty while passwords are switched off, so that switching them does not change the pod template."""
     certificates: Certificates = field(default_factory=Certificates)
+    bus: BusMode = PLAIN
+    """How new pods protect the bus."""
     hibernated_members: int = 0
     """Number of hibernated members, for the annotation names.HIBERNATED_MEMBERS; 0 for no annotation."""
     claim_templates: tuple[Json, ...] = ()

@@ -12,6 +12,7 @@ from typing import Final
 
 from disque_operator import names
 from disque_operator.apivalues import Json
+from disque_operator.busmode import BusMode
 from disque_operator.certificate_files import AUTHORITY, CERTIFICATE, KEY, Authorities, TlsFiles
 from disque_operator.resources.common import Certificates, child
 from disque_operator.spec import IssuerReference, Spec
@@ -47,16 +48,20 @@ def http_scheme(spec: Spec) -> str:
     return "HTTPS" if spec.tls.enabled and spec.tls.http else "HTTP"
 
 
-def arguments(spec: Spec) -> list[str]:
-    """Return the arguments of the broker for TLS; none without."""
+def arguments(spec: Spec, bus: BusMode) -> list[str]:
+    """Return the arguments of the broker for TLS and the bus; none without."""
+    directives = _tls(spec) | bus.arguments()
+    return [word for name, value in directives.items() for word in (f"--{name}", value)]
+
+
+def _tls(spec: Spec) -> dict[str, str]:
     tls = spec.tls
     if not tls.enabled:
-        return []
+        return {}
     directives = {
         "tls-cert-file": f"{TLS_PATH}/{CERTIFICATE}",
         "tls-key-file": f"{TLS_PATH}/{KEY}",
         "tls-ca-cert-file": f"{TLS_PATH}/{AUTHORITY}",
-        "tls-cluster": "yes" if tls.bus else "no",
         "http-tls": "yes" if tls.http else "no",
     }
     if serves_tls(spec):
@@ -66,7 +71,7 @@ def arguments(spec: Spec) -> list[str]:
             "tls-auth-clients": _CLIENT_CERTIFICATES[tls.client_certificates],
             "cluster-port": str(names.BUS_PORT),
         }
-    return [word for name, value in directives.items() for word in (f"--{name}", value)]
+    return directives
 
 
 def secret_name(spec: Spec) -> str:
@@ -95,13 +100,11 @@ def dns_names(spec: Spec) -> tuple[str, ...]:
 
 def certificate_objects(spec: Spec, certificates: Certificates) -> Iterator[Json]:
     """Yield the objects with certificates."""
-    if not spec.tls.enabled:
-        return
     if certificates.authorities is not None:
         yield authority_secret(spec, certificates.authorities)
     if certificates.files is not None:
         yield tls_secret(spec, certificates.files)
-    if spec.tls.issuer_ref is not None:
+    if spec.tls.enabled and spec.tls.issuer_ref is not None:
         yield requested_certificate(spec, spec.tls.issuer_ref)
     if certificates.trusted:
         yield trusted_certificates(spec, certificates.trusted)

@@ -6,6 +6,7 @@ from typing import Final
 
 from disque_operator import names
 from disque_operator.apivalues import Json
+from disque_operator.busmode import BusMode
 from disque_operator.directives import restart_hash
 from disque_operator.resources import encryption
 from disque_operator.resources.common import AUTH_PATH, CONFIG_FILE, CONFIG_PATH, DATA_PATH
@@ -25,14 +26,14 @@ START_S: Final = 600
 """How long a broker may take to answer after its start, in seconds. It answers while it loads its file."""
 
 
-def pod_template(spec: Spec, image: str) -> Json:
+def pod_template(spec: Spec, image: str, bus: BusMode) -> Json:
     """Return the pod template, patched by `spec.podTemplate`. The image of the spec is only one of several sources."""
     template = {
         "metadata": {
             "labels": names.labels(spec.name),
             "annotations": {names.RESTART_HASH: restart_hash(spec), **_scraped(spec)},
         },
-        "spec": _pod(spec, image),
+        "spec": _pod(spec, image, bus),
     }
     patched: Json = merge(template, allowed(spec))
     return patched
@@ -43,7 +44,7 @@ def _scraped(spec: Spec) -> dict[str, str]:
     return SCRAPED if scheme == "HTTP" else SCRAPED | {"prometheus.io/scheme": scheme.lower()}
 
 
-def _pod(spec: Spec, image: str) -> Json:
+def _pod(spec: Spec, image: str, bus: BusMode) -> Json:
     pod: Json = {
         "serviceAccountName": names.service_account(spec.name),
         "automountServiceAccountToken": False,
@@ -58,7 +59,7 @@ def _pod(spec: Spec, image: str) -> Json:
             "fsGroupChangePolicy": "OnRootMismatch",
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "containers": [_broker(spec, image)],
+        "containers": [_broker(spec, image, bus)],
         "volumes": _volumes(spec),
         **_placement(spec),
     }
@@ -67,7 +68,7 @@ def _pod(spec: Spec, image: str) -> Json:
     return pod
 
 
-def _broker(spec: Spec, image: str) -> Json:
+def _broker(spec: Spec, image: str, bus: BusMode) -> Json:
     ports = encryption.client_ports(spec) | {"bus": names.BUS_PORT, "http": names.HTTP_PORT}
     host = f"$(POD_NAME).{names.members_service(spec.name)}.{spec.namespace}.svc"
     container: Json = {
@@ -76,7 +77,7 @@ def _broker(spec: Spec, image: str) -> Json:
         "command": ["disque-server"],
         "args": [
             *(f"{CONFIG_PATH}/{CONFIG_FILE}", "--dir", DATA_PATH, "--cluster-announce-hostname", host),
-            *encryption.arguments(spec),
+            *encryption.arguments(spec, bus),
         ],
         "env": [{"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
         "ports": [{"name": name, "containerPort": number, "protocol": "TCP"} for name, number in ports.items()],

@@ -6,6 +6,7 @@ from typing import Final
 
 from disque_operator import names
 from disque_operator.apivalues import Json
+from disque_operator.busmode import BusMode
 from disque_operator.resources.common import Wanted, child, digest
 from disque_operator.resources.pod_template import pod_template
 from disque_operator.spec import Spec, SpecFields
@@ -30,7 +31,7 @@ annotation. A field that is missing here only costs a write of the StatefulSet w
 
 def stateful_set(spec: Spec, wanted: Wanted) -> Json:
     """Return the StatefulSet. It creates pods and claims, all at once; only the operator replaces and deletes them."""
-    template = pod_template(spec, wanted.image)
+    template = pod_template(spec, wanted.image, wanted.bus)
     body: Json = {
         "replicas": wanted.replicas,
         "serviceName": names.members_service(spec.name),
@@ -47,22 +48,22 @@ def stateful_set(spec: Spec, wanted: Wanted) -> Json:
         names.HIBERNATED_MEMBERS: str(wanted.hibernated_members or ""),
         names.IMAGE: wanted.image,
         names.UPDATE: wanted.update,
-        names.SPEC_DIGEST: spec_digest(spec),
+        names.SPEC_DIGEST: spec_digest(spec, wanted.bus),
         names.TEMPLATE_DIGEST: digest(template),
     }
     given = {name: text for name, text in annotations.items() if text}
     return child(spec, "apps/v1", "StatefulSet", names.stateful_set(spec.name), {"spec": body}, given)
 
 
-def template_digest(spec: Spec, image: str) -> str:
+def template_digest(spec: Spec, image: str, bus: BusMode) -> str:
     """Return a digest of the pod template."""
-    return digest(pod_template(spec, image))
+    return digest(pod_template(spec, image, bus))
 
 
-def spec_digest(spec: Spec) -> str:
-    """Return a digest of what people ask for. It does not change when a release of the operator adds fields."""
+def spec_digest(spec: Spec, bus: BusMode) -> str:
+    """Return a digest of what people ask for, and of the step to it. New fields of an operator do not change it."""
     asked = spec.model_dump(mode="json", exclude_defaults=True, exclude=_NOT_OF_PODS)
-    return digest(asked | {"restart": spec.annotations.get(names.RESTART_AT, "")})
+    return digest(asked | bus.arguments() | {"restart": spec.annotations.get(names.RESTART_AT, "")})
 
 
 def _claim_template(spec: Spec) -> Json:

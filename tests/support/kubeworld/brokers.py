@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from disque_operator.busmode import PLAIN, BusMode
 from disque_operator.observed import password_hash
 
 BLACKLIST_S: Final = 60.0
@@ -53,6 +54,8 @@ class BrokerProcess:
     forgotten: dict[str, float] = field(default_factory=dict)
     contact_s: dict[str, float] = field(default_factory=dict)
     connected: set[str] = field(default_factory=set)
+    bus: BusMode = PLAIN
+    """How it protects the bus: it connects only to brokers whose mode fits."""
     leaving_members: set[str] = field(default_factory=set)
     """Members that announced that they are leaving."""
 
@@ -122,7 +125,7 @@ class Bus:
             found = [broker for pod, broker in self.running.items() if published.get(pod) and broker in talking]
             for broker in talking:
                 for other in found:
-                    if other is not broker:
+                    if other is not broker and broker.bus.connects(other.bus):
                         broker.learn(other, now_s)
                         other.learn(broker, now_s)
         by_id = {broker.node_id: broker for broker in talking}
@@ -141,7 +144,9 @@ class Bus:
 
     @staticmethod
     def _links(broker: BrokerProcess, by_id: Mapping[str, BrokerProcess], now_s: float) -> None:
-        broker.connected = {node_id for node_id in broker.disk.known if node_id in by_id}
+        broker.connected = {
+            node_id for node_id in broker.disk.known if node_id in by_id and broker.bus.connects(by_id[node_id].bus)
+        }
         for node_id in sorted(broker.connected):
             other = by_id[node_id]
             broker.contact_s[node_id] = now_s

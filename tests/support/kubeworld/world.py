@@ -18,6 +18,7 @@ from disque_operator import names
 from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod, Issue
 from disque_operator.apivalues import Json, seconds
 from disque_operator.brokers import CommandFailedError
+from disque_operator.busmode import PLAIN, BusMode, read_mode
 from disque_operator.directives import LIVE, read
 from disque_operator.observed import LOCKED, Broker, Leaving, Observed, Passwords, Peer, Pod, StatefulSet, Volume
 from disque_operator.spec import Spec
@@ -63,6 +64,8 @@ class PodState:
     start_s: float = 0.0
     tls: bool = False
     """Whether it has a port for clients with TLS."""
+    bus: BusMode = PLAIN
+    """How it protects the bus."""
 
 
 class World:
@@ -149,10 +152,17 @@ class World:
         for pod in list(self.pods.values()):
             self._kubelet(pod)
         self.bus.step(self.now_s, dict.fromkeys(self.pods, True))
+        self._check_bus()
         self.certificates.step(self.spec, self.now_s, self.pods)
         for name in sorted(self.deleting):
             if not any(names.volume_claim(self.spec.name, pod.ordinal) == name for pod in self.pods.values()):
                 self._delete_volume(name)
+
+    def _check_bus(self) -> None:
+        """Check that no change of the bus separates two members."""
+        modes = {broker.bus for broker in self.bus.running.values()}
+        if not all(one.connects(other) for one in modes for other in modes):
+            raise InvariantError(f"members cannot connect to each other: {modes}")
 
     def _control(self) -> None:
         """Run the StatefulSet controller: it creates all pods at once and replaces only deleted ones."""
@@ -191,9 +201,10 @@ class World:
             key = found["metadata"]["uid"]
         image = live["spec"]["template"]["spec"]["containers"][0]["image"]
         ip = f"10.0.{self.api.serial() // 250 % 250}.{self.api.serial() % 250 + 1}"
-        ports = live["spec"]["template"]["spec"]["containers"][0]["ports"]
-        tls = any(port["name"] == names.TLS_PORT_NAME for port in ports)
-        self.pods[name] = PodState(name, ordinal, uid, revision, image, self.now_s, key, ip, tls=tls)
+        container = live["spec"]["template"]["spec"]["containers"][0]
+        tls = any(port["name"] == names.TLS_PORT_NAME for port in container["ports"])
+        bus = read_mode(container["args"])
+        self.pods[name] = PodState(name, ordinal, uid, revision, image, self.now_s, key, ip, tls=tls, bus=bus)
         self.changed = True
 
     def _kubelet(self, pod: PodState) -> None:
@@ -251,6 +262,7 @@ class World:
             password,
             former,
             left_s=self.now_s,
+            bus=pod.bus,
         )
         broker.contact_s = dict.fromkeys(disk.known, self.now_s)
         self.bus.running[pod.name] = broker
@@ -404,6 +416,7 @@ class World:
             "",
             pod.restarts,
             pod.tls,
+            pod.bus,
             pod.drain,
         )
 
