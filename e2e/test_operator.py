@@ -124,23 +124,24 @@ def test_partitioned_operator_stops_and_another_takes_over(
     cluster.create(replicas=1)
     cluster.wait_running(1)
     require_pod_network(cluster)
+    home = operator["metadata"]["namespace"]
     first_log, second_log = results / "first.log", results / "second.log"
     with operators.stopped(kube, operator), ApiProxy(kube.kubeconfig, results) as proxy:
         first = OperatorProcess(cluster.namespace, settings.image, first_log, proxy.kubeconfig, identity="first")
         second = None
         try:
-            wait_holder(kube, cluster.namespace, "first")
+            wait_holder(kube, home, "first")
             second = OperatorProcess(cluster.namespace, settings.image, second_log, kube.kubeconfig, identity="second")
             cluster.patch(replicas=2)
             cluster.wait_running(2)
             proxy.cut()
-            wait_holder(kube, cluster.namespace, "second")
+            wait_holder(kube, home, "second")
             cluster.patch(replicas=3)
             cluster.wait_running(3)
             proxy.restore()
             cluster.patch(replicas=2)
             cluster.wait_running(2)
-            wait_holder(kube, cluster.namespace, "second")
+            wait_holder(kube, home, "second")
             assert not first.is_dead(), operators.tail(first_log)
         finally:
             first.kill()

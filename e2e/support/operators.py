@@ -131,7 +131,15 @@ def crash_repeatedly(
     """
     home = deployment()["metadata"]["namespace"]
     name = f"crash-loop-{cluster.namespace}"
-    options = ("--namespaces", cluster.namespace, "--image", image, "--identity", "e2e", "--log-format", "text")
+    options = (
+        "--image",
+        image,
+        "--identity",
+        "e2e",
+        "--log-format",
+        "text",
+        *_in_place_of_the_deployment(cluster.namespace),
+    )
     task = {"quiet_s": QUIET_S, "most": MAX_OPERATORS, "actions": list(actions), "options": list(options)}
     scripts = {script.name: script.read_text() for script in (CRASH_LOOP, CRASHING_OPERATOR)}
     kube.apply(
@@ -147,6 +155,11 @@ def crash_repeatedly(
     last = log.read_text().splitlines()[-1].partition(" ")[2]
     assert last.startswith(MARK), f"the operators did not finish:\n{tail(log)}"
     return int(last.removeprefix(MARK))
+
+
+def _in_place_of_the_deployment(watched: str) -> tuple[str, ...]:
+    """Return options with the Lease of the Deployment: clusters stay with the installation that claimed them."""
+    return ("--namespaces", watched, "--lease-namespace", deployment()["metadata"]["namespace"])
 
 
 def _crash_loop(name: str, namespace: str, image: str, task: Json) -> Json:
@@ -175,7 +188,15 @@ class OperatorProcess:
 
     def __init__(self, namespace: str, image: str, log: Path, kubeconfig: str, *, identity: str) -> None:
         self.log = log
-        options = ("--namespaces", namespace, "--image", image, "--identity", identity, "--log-format", "text")
+        options = (
+            "--image",
+            image,
+            "--identity",
+            identity,
+            "--log-format",
+            "text",
+            *_in_place_of_the_deployment(namespace),
+        )
         with log.open("ab") as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "disque_operator.main", *options],

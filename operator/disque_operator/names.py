@@ -30,6 +30,8 @@ ALLOW_JOB_LOSS: Final = f"{GROUP}/allow-job-loss"
 """`true`: confirms that `drain.onTimeout: Force` may drop jobs."""
 RESTART_AT: Final = f"{GROUP}/restart-at"
 """Changing the value restarts all pods, one at a time."""
+OPERATOR: Final = f"{GROUP}/operator"
+"""The operator that may act on the cluster, as the namespace and name of its Lease."""
 
 # Annotation that people set on a pod
 DRAIN: Final = f"{GROUP}/drain"

@@ -195,6 +195,8 @@ class Observed:
     """Why pods could not be created (quota, admission), by the events of the StatefulSet; empty if they could."""
     status: Json = field(default_factory=dict)
     """The present status of the resource."""
+    operator: str = ""
+    """The operator that acts on the cluster (`ownership`)."""
     default_image: str = ""
     """The image that the operator gives to clusters whose spec has none."""
     waits_for: str = ""

@@ -25,6 +25,7 @@ from disque_operator.kube import CONFLICT, NOT_FOUND, Kube, KubeError
 from disque_operator.metrics import Metrics
 from disque_operator.observe import Address, Objects, Observation
 from disque_operator.observed import Observed
+from disque_operator.ownership import ForeignError, Ownership
 from disque_operator.posting import EventPoster
 from disque_operator.queue import SETTLE_S, Key
 from disque_operator.spec import Spec, parse
@@ -83,6 +84,7 @@ class Reconciler:
         turns: Turns,
         image: str,
         identity: str,
+        operator: str,
         operator_namespace: str,
         clock: Callable[[], float],
         address: Address = observe.pod_address,
@@ -96,6 +98,8 @@ class Reconciler:
         self._turns = turns
         self._image = image
         self._events = EventPoster(kube, identity=identity, clock=clock, now=now)
+        self._ownership = Ownership(kube, permit, self._events, me=operator, clock=clock)
+        self._operator = operator
         self._operator_namespace = operator_namespace
         self._clock = clock
         self._address = address
@@ -123,6 +127,11 @@ class Reconciler:
         except asyncio.CancelledError:
             is_failed = False
             raise
+        except ForeignError as foreign:
+            is_failed = False
+            again_s = foreign.again_s
+            self._turns.report(key, "none")
+            self._metrics.clear(namespace, name)
         except Exception as error:
             cache.stale = True
             self._turns.failed(key)
@@ -138,11 +147,12 @@ class Reconciler:
             self._turns.forget(key)
             self._metrics.forget(namespace, name)
             self._events.forget(key)
+            self._ownership.forget(key)
         return again_s
 
     async def _round(self, key: Key, cache: _Cache) -> float | None:
         cluster = self._indexes.cluster(key)
-        if cache.stale or cluster is None or cache.objects is None:
+        if cache.stale or cluster is None or cache.objects is None or not self._ownership.acts_on(cluster):
             snapshot = await self._read(key, cache)
         else:
             objects = replace(cache.objects, by_name=self._indexes.children(key))
@@ -160,6 +170,7 @@ class Reconciler:
         cache.cluster = await self._kube.get(names.KIND, *key)
         if cache.cluster is None:
             return None
+        cache.cluster = await self._ownership.acquire(key, cache.cluster)
         cache.objects = await observe.read_objects(self._kube, parse(cache.cluster))
         return await self._observe(cache.cluster, cache.objects)
 
@@ -173,6 +184,7 @@ class Reconciler:
         seen = await observe.observe_cluster(spec, cluster.get("status") or {}, objects, now_s, self._address)
         observed = replace(
             seen.observed,
+            operator=self._operator,
             default_image=self._image,
             waits_for=self._turns.ahead_of(key),
             operator_namespace=self._operator_namespace,

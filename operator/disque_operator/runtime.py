@@ -76,6 +76,7 @@ class Runtime:
             turns=self._turns,
             image=options.image,
             identity=options.identity,
+            operator=f"{options.lease_namespace}/{options.lease}",
             operator_namespace=operator_namespace,
             clock=boottime_s,
             address=address,

@@ -49,6 +49,8 @@ def status(view: ClusterView, notes: Sequence[Note], drain: Json | None, availab
         fields["secretName"] = names.client_secret(view.spec.name)
     if view.spec.tls.enabled and (certificate := _certificate(view)):
         fields["certificate"] = certificate
+    if view.observed.operator:
+        fields["operator"] = view.observed.operator
     if available_image:
         fields["availableImage"] = available_image
     if drain is not None:

@@ -10,6 +10,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
+from disque_operator import names
 from disque_operator.apivalues import Json
 from disque_operator.decisions import PHASES
 
@@ -128,6 +129,11 @@ class ClusterStatus(_Part):
         description="The image to which the cluster will be updated; the condition Updated says what it waits for.",
     )
     former_image: str | None = Field(default=None, description="The previous image, for a rollback.")
+    operator: str | None = Field(
+        default=None,
+        description="The operator that acts on the cluster, as the namespace and name of its Lease. "
+        f"To hand the cluster over, set the annotation {names.OPERATOR} to another one.",
+    )
     endpoint: str = Field(default="", description="Address for clients: host:port of the client service.")
     binding: Binding | None = None
     secret_name: str | None = Field(

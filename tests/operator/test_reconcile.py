@@ -34,7 +34,11 @@ CLUSTER = f"/apis/{names.API_VERSION}/namespaces/ns/{names.PLURAL}/c"
 CONFIG = "/api/v1/namespaces/ns/configmaps/c-config"
 POD = "/api/v1/namespaces/ns/pods/c-0"
 RUNNING: Json = {"podIP": "127.0.0.1", "phase": "Running"}
-STATUS: Json = {"phase": "Running", "conditions": [{"type": "ReconcileSuccess", "status": "True", "reason": "Done"}]}
+STATUS: Json = {
+    "phase": "Running",
+    "operator": "operators/lease",
+    "conditions": [{"type": "ReconcileSuccess", "status": "True", "reason": "Done"}],
+}
 
 
 @dataclass
@@ -70,6 +74,7 @@ class Harness:
             turns=Turns(lambda: [KEY]),
             image="disqued:test",
             identity="me",
+            operator="operators/lease",
             operator_namespace="operators",
             clock=lambda: self.now_s,
             address=self._address,
