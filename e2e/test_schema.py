@@ -137,6 +137,22 @@ def resource(kube: Kube, shared_namespace: str) -> Iterator[Resource]:
         installed.uninstall()
 
 
+def test_object_is_read_and_written_in_both_versions(
+    resource: Resource, kube: Kube, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kube.create(resource.body({"replicas": 2}, "both"))
+    try:
+        api, plural = PATHS[resource.kind]
+        monkeypatch.setitem(PATHS, resource.kind, (api.replace("v1alpha1", "v1beta1"), plural))
+        found = kube.get(resource.kind, "both", resource.namespace)
+        assert (found["apiVersion"], found["spec"]["replicas"]) == (f"{resource.group}/v1beta1", 2)
+        kube.patch(resource.kind, "both", resource.namespace, {"spec": {"replicas": 5}})
+        monkeypatch.setitem(PATHS, resource.kind, (api, plural))
+        assert kube.get(resource.kind, "both", resource.namespace)["spec"]["replicas"] == 5
+    finally:
+        kube.delete(resource.kind, "both", resource.namespace)
+
+
 # --- validation -------------------------------------------------------------------------------------------------------
 
 GOOD: Final[tuple[Json, ...]] = (

@@ -6,6 +6,9 @@ from typing import Final
 
 GROUP: Final = "disque.dev"
 VERSION: Final = "v1alpha1"
+"""The API version that the operator uses and in which objects are stored."""
+SERVED: Final = (VERSION, "v1beta1")
+"""All API versions. They have the same fields, so the API server converts objects by changing `apiVersion`."""
 KIND: Final = "DisqueCluster"
 PLURAL: Final = "disqueclusters"
 API_VERSION: Final = f"{GROUP}/{VERSION}"

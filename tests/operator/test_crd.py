@@ -84,6 +84,20 @@ def test_definition_fits_into_the_annotation_of_kubectl_apply() -> None:
     assert len(FILE.read_text()) < LARGEST_ANNOTATION
 
 
+def test_all_versions_have_the_same_fields_so_that_the_api_server_can_convert_them() -> None:
+    definition = yaml.safe_load(FILE.read_text())["spec"]
+    assert definition["conversion"] == {"strategy": "None"}
+    first, *others = definition["versions"]
+    assert [one["name"] for one in definition["versions"]] == ["v1alpha1", "v1beta1"]
+    assert [one["storage"] for one in definition["versions"]] == [True, False], "earlier releases know only v1alpha1"
+    for other in others:
+        assert (
+            other["schema"]["openAPIV3Schema"]["properties"].pop("apiVersion")["description"] == "disque.dev/v1beta1."
+        )
+    first["schema"]["openAPIV3Schema"]["properties"].pop("apiVersion")
+    assert all(other | {"name": first["name"], "storage": True} == first for other in others)
+
+
 def test_schema_has_exactly_the_fields_of_the_model() -> None:
     assert set(schema("spec")["properties"]) == {field_name(name) for name in SpecFields.model_fields}
 

@@ -65,14 +65,14 @@ def status() -> Json:
     return structural(ClusterStatus, defaults=False)
 
 
-def definition() -> Json:
-    """Return the manifest."""
+def _version(name: str) -> Json:
+    """Return an API version of the resource."""
     schema = {
         "description": "A cluster of brokers that speak Disque's protocol.",
         "type": "object",
         "required": ["spec"],
         "properties": {
-            "apiVersion": {"description": f"{names.API_VERSION}.", "type": "string"},
+            "apiVersion": {"description": f"{names.GROUP}/{name}.", "type": "string"},
             "kind": {"description": f"{names.KIND}.", "type": "string"},
             "metadata": {"type": "object"},
             "spec": spec(),
@@ -80,10 +80,10 @@ def definition() -> Json:
         },
         "x-kubernetes-validations": RULES,
     }
-    version = {
-        "name": names.VERSION,
+    return {
+        "name": name,
         "served": True,
-        "storage": True,
+        "storage": name == names.VERSION,
         "schema": {"openAPIV3Schema": schema},
         "subresources": {
             "status": {},
@@ -98,6 +98,10 @@ def definition() -> Json:
             for name, kind, path, priority, description in _COLUMNS
         ],
     }
+
+
+def definition() -> Json:
+    """Return the manifest."""
     resource_names = {
         "kind": names.KIND,
         "listKind": f"{names.KIND}List",
@@ -110,7 +114,13 @@ def definition() -> Json:
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": f"{names.PLURAL}.{names.GROUP}"},
-        "spec": {"group": names.GROUP, "scope": "Namespaced", "names": resource_names, "versions": [version]},
+        "spec": {
+            "group": names.GROUP,
+            "scope": "Namespaced",
+            "names": resource_names,
+            "conversion": {"strategy": "None"},
+            "versions": [_version(name) for name in names.SERVED],
+        },
     }
 
 
