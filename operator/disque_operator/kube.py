@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -22,9 +22,13 @@ from disque_operator.apivalues import Json
 
 REQUEST_S: Final = 10.0
 """Timeout of a request, in seconds."""
+_WATCH_S: Final = 300
+_INACTIVE_S: Final = 90.0
+"""How long a watch may be silent: the API server sends a bookmark every minute."""
 UNREACHABLE: Final = 0
 NOT_FOUND: Final = 404
 CONFLICT: Final = 409
+EXPIRED: Final = 410
 INVALID: Final = 422
 
 NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
@@ -93,10 +97,14 @@ class Kube:
         self.host: str = configuration.host.rstrip("/")
         """The base URL of the API server."""
         self._counted = counted
+        self._watches: aiohttp.ClientSession | None = None
+        """Connections of watches, which would exhaust the pool of the others."""
 
     async def close(self) -> None:
         """Close all connections."""
         await self._api.close()
+        if self._watches is not None:
+            await self._watches.close()
 
     def session(self) -> aiohttp.ClientSession:
         """Return a session for kopf with the same certificates, server name, proxy, and an up-to-date token."""
@@ -142,6 +150,41 @@ class Kube:
         accept = _ONLY_METADATA if only_metadata else _JSON
         found = await self._request("list", "GET", kind, _path(kind, namespace), query, accept=accept)
         return [{"apiVersion": KINDS[kind].api, "kind": kind} | item for item in found.get("items") or []]
+
+    async def watch(self, kind: str, namespace: str, name: str, since: str) -> AsyncGenerator[Json, None]:
+        """Report the changes of an object after the version `since`, or from its present state on if that is empty.
+
+        Events contain only metadata. Bookmarks have the present version and no change. It ends after some minutes.
+
+        Raises:
+            KubeError: The watch broke; with EXPIRED if `since` is too old.
+        """
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "fieldSelector": f"metadata.name={name}",
+            "timeoutSeconds": str(_WATCH_S),
+        } | ({"resourceVersion": since} if since else {})
+        self._watches = self._watches or self.session()
+        status = UNREACHABLE
+        try:
+            async with self._watches.get(
+                f"{self.host}{_path(kind, namespace)}?{urlencode(query)}",
+                headers={"Accept": _ONLY_METADATA.replace("List", "")},
+                timeout=aiohttp.ClientTimeout(sock_connect=REQUEST_S, sock_read=_INACTIVE_S),
+            ) as response:
+                status = response.status
+                if status >= 300:
+                    raise _error(status, await response.read())
+                async for line in _lines(response.content):
+                    event: Json = json.loads(line)
+                    if event["type"] == "ERROR":
+                        raise KubeError(event["object"].get("code", UNREACHABLE), str(event["object"].get("message")))
+                    yield event
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise KubeError(UNREACHABLE, f"no response from the API server: {_reason(error)}") from error
+        finally:
+            self._counted("watch", kind, status)
 
     async def create(self, kind: str, namespace: str, body: Json) -> Json:
         """Create an object; fails with CONFLICT if it exists."""
@@ -223,6 +266,15 @@ def _path(kind: str, namespace: str | None, name: str | None = None) -> str:
     root = f"/apis/{entry.api}" if "/" in entry.api else f"/api/{entry.api}"
     within = f"/namespaces/{quote(namespace)}" if namespace is not None else ""
     return f"{root}{within}/{entry.plural}" + (f"/{quote(name)}" if name is not None else "")
+
+
+async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+    """Return complete lines of any length."""
+    rest = b""
+    async for chunk in content.iter_any():
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line
 
 
 def _error(status: int, data: bytes) -> KubeError:

@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 
 from disque_operator import logs, names, observe
 from disque_operator.apivalues import Json, condition_of
-from disque_operator.decisions import SOON_S, Event, Plan
+from disque_operator.decisions import IDLE_S, SOON_S, Event, Plan
 from disque_operator.executor import ExecutorContext, FailedError, LostError, Permit, StaleError, execute, permitted
 from disque_operator.indexes import Indexes
 from disque_operator.kube import CONFLICT, NOT_FOUND, Kube, KubeError
@@ -28,6 +28,7 @@ from disque_operator.observed import Observed
 from disque_operator.ownership import ForeignError, Ownership
 from disque_operator.posting import EventPoster
 from disque_operator.queue import SETTLE_S, Key
+from disque_operator.references import References, referenced_secrets
 from disque_operator.spec import Spec, parse
 from disque_operator.status_writes import FAILURE, failed, is_worth_writing
 from disque_operator.turns import Turns
@@ -35,6 +36,8 @@ from disque_operator.turns import Turns
 ROUND_S: Final = 90.0
 """Timeout of a round, in seconds."""
 CONFLICT_LONGEST_S: Final = 10.0
+DEGRADED_S: Final = 60.0
+"""How often a degraded cluster is read: what it waits for may have no watch."""
 PASSWORD_BYTES: Final = 24
 
 _LOG: Final = logging.getLogger(__name__)
@@ -52,6 +55,9 @@ class _Cache:
     """The cluster as it was read or written last."""
     objects: Objects | None = None
     """The objects as they were read last."""
+    degraded: bool = False
+    """Whether somebody must act."""
+    read_s: float = float("-inf")
     written_s: float = float("-inf")
     conflicts: int = 0
     """How many consecutive rounds ended because an object had changed."""
@@ -78,6 +84,7 @@ class Reconciler:
         kube: Kube,
         indexes: Indexes,
         permit: Permit,
+        references: References,
         metrics: Metrics,
         plan: Planner,
         *,
@@ -92,6 +99,7 @@ class Reconciler:
     ) -> None:
         self._kube = kube
         self._indexes = indexes
+        self._references = references
         self._permit = permit
         self._metrics = metrics
         self._plan = plan
@@ -147,21 +155,23 @@ class Reconciler:
             self._turns.forget(key)
             self._metrics.forget(namespace, name)
             self._events.forget(key)
+            self._references.refer(key, frozenset())
             self._ownership.forget(key)
         return again_s
 
     async def _round(self, key: Key, cache: _Cache) -> float | None:
         cluster = self._indexes.cluster(key)
-        if cache.stale or cluster is None or cache.objects is None or not self._ownership.acts_on(cluster):
+        is_old = cache.stale or (cache.degraded and self._clock() - cache.read_s > DEGRADED_S)
+        if is_old or cluster is None or cache.objects is None or not self._ownership.acts_on(cluster):
             snapshot = await self._read(key, cache)
         else:
-            objects = replace(cache.objects, by_name=self._indexes.children(key))
-            snapshot = await self._observe(cluster, objects)
+            snapshot = await self._observe(cluster, self._reported(key, cache.objects))
             if snapshot is not None and _does_anything(snapshot):
                 snapshot = await self._read(key, cache)
         if snapshot is None:
             return None
         cache.stale = bool(snapshot.plan.actions) or snapshot.plan.again_s <= SOON_S
+        cache.degraded = snapshot.plan.again_s < IDLE_S
         return await self._carry_out(snapshot, cache)
 
     async def _read(self, key: Key, cache: _Cache) -> _Snapshot | None:
@@ -171,8 +181,16 @@ class Reconciler:
         if cache.cluster is None:
             return None
         cache.cluster = await self._ownership.acquire(key, cache.cluster)
-        cache.objects = await observe.read_objects(self._kube, parse(cache.cluster))
+        spec = parse(cache.cluster)
+        self._references.refer(key, referenced_secrets(spec))
+        cache.objects = await observe.read_objects(self._kube, spec)
+        cache.read_s = self._clock()
         return await self._observe(cache.cluster, cache.objects)
+
+    def _reported(self, key: Key, last: Objects) -> Objects:
+        """Return the objects as watches reported them. Others, which have no watch, are those that were read last."""
+        others = {name: item for name, item in last.by_name.items() if not _is_watched(item)}
+        return replace(last, by_name=others | self._indexes.children(key))
 
     async def _observe(self, cluster: Json, objects: Objects) -> _Snapshot | None:
         """Observe and plan; return None if the cluster is being deleted."""
@@ -271,6 +289,10 @@ class Reconciler:
         before = condition_of(old, FAILURE)
         is_known = before.get("status") == "False" and before.get("reason") == reason
         return [] if is_known else [Event("Warning", reason, message)]
+
+
+def _is_watched(item: Json) -> bool:
+    return item["kind"] in observe.LISTED and names.CLUSTER_LABEL in (item["metadata"].get("labels") or {})
 
 
 def _does_anything(snapshot: _Snapshot) -> bool:

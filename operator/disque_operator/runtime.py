@@ -22,6 +22,7 @@ from disque_operator.observe import LISTED, Address
 from disque_operator.options import Options
 from disque_operator.queue import Key, Queue
 from disque_operator.reconcile import ROUND_S, Planner, Reconciler
+from disque_operator.references import References
 from disque_operator.turns import Turns
 from disque_operator.watches import WatchTracker
 
@@ -67,10 +68,13 @@ class Runtime:
         self.watches = WatchTracker(self._stale)
         self.indexes = Indexes(self.watches.is_gone)
         self._turns = Turns(lambda: self.queue.keys)
+        rng = random.Random()  # noqa: S311 (spreads load, keeps no secret)
+        self.references = References(self.kube, self._stale, rng)
         self.reconciler = Reconciler(
             self.kube,
             self.indexes,
             self.lease,
+            self.references,
             self.metrics,
             plan,
             turns=self._turns,
@@ -81,7 +85,6 @@ class Runtime:
             clock=boottime_s,
             address=address,
         )
-        rng = random.Random()  # noqa: S311 (spreads load, keeps no secret)
         self.queue = Queue(self.reconciler.round, workers=options.workers, rng=rng, clock=boottime_s)
         self.metrics.watch(
             queue=lambda: float(self.queue.waiting),
@@ -134,6 +137,7 @@ class Runtime:
             with contextlib.suppress(asyncio.CancelledError, TimeoutError):
                 async with asyncio.timeout(STOP_S):
                     await asyncio.gather(task, return_exceptions=True)
+        await self.references.stop()
         await self.kube.close()
         stop_metrics, self._stop_metrics = self._stop_metrics, lambda: None
         await asyncio.to_thread(stop_metrics)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -22,7 +23,9 @@ from disque_operator.indexes import Indexes, entry
 from disque_operator.kube import Kube, KubeError
 from disque_operator.metrics import Metrics
 from disque_operator.observed import Observed, Pod
-from disque_operator.reconcile import Reconciler
+from disque_operator.queue import Key
+from disque_operator.reconcile import DEGRADED_S, Reconciler
+from disque_operator.references import References
 from disque_operator.spec import Spec
 from disque_operator.status_writes import COUNTERS_S
 from disque_operator.turns import Turns
@@ -33,6 +36,7 @@ KEY = ("ns", "c")
 CLUSTER = f"/apis/{names.API_VERSION}/namespaces/ns/{names.PLURAL}/c"
 CONFIG = "/api/v1/namespaces/ns/configmaps/c-config"
 POD = "/api/v1/namespaces/ns/pods/c-0"
+OWN_SECRET = "/api/v1/namespaces/ns/secrets/own"
 RUNNING: Json = {"podIP": "127.0.0.1", "phase": "Running"}
 STATUS: Json = {
     "phase": "Running",
@@ -61,14 +65,18 @@ class Harness:
     again_s: float = IDLE_S
     seen: list[Observed] = field(default_factory=list)
     addresses: dict[str, str] = field(default_factory=dict)
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
+    """Whether a watch of a Secret reported a change."""
 
     def __post_init__(self) -> None:
         self.server.put(CLUSTER, {"kind": names.KIND, "spec": {}, "status": STATUS})
         self.indexes = Indexes(lambda _body: False)
+        self.references = References(self.kube, self._changed, random.Random(1))
         self.subject = Reconciler(
             self.kube,
             self.indexes,
             self.permit,
+            self.references,
             self.metrics,
             self._plan,
             turns=Turns(lambda: [KEY]),
@@ -87,6 +95,10 @@ class Harness:
         self.seen.append(observed)
         actions = self.actions(observed)
         return Plan(actions, self.status, self.events if observed.status != self.status else (), self.again_s)
+
+    def _changed(self, key: Key) -> None:
+        self.subject.changed(key)
+        self.woken.set()
 
     def _address(self, pod: Pod) -> str:
         return self.addresses[pod.name]
@@ -128,8 +140,10 @@ async def harness() -> AsyncIterator[Harness]:
         metrics = Metrics()
         kube = Kube(configuration, metrics.request)
         try:
-            yield Harness(server, kube, metrics)
+            one = Harness(server, kube, metrics)
+            yield one
         finally:
+            await one.references.stop()
             await kube.close()
 
 
@@ -179,14 +193,15 @@ def test_cluster_without_traffic_causes_no_requests() -> None:
     asyncio.run(main())
 
 
-def test_degraded_cluster_causes_no_requests_while_nothing_changes() -> None:
+def test_degraded_cluster_is_read_once_a_minute() -> None:
     async def main() -> None:
         async with harness() as one:
             one.again_s = 10.0
             await one.round()
             one.report()
-            for _ in range(20):
-                assert await one.round(10) == []
+            reads = [f"GET {CLUSTER}" in await one.round(10) for _ in range(60)]
+            assert sum(reads) <= 600 / DEGRADED_S, "what it waits for may have no watch"
+            assert sum(reads) >= 600 / DEGRADED_S - 2
 
     asyncio.run(main())
 
@@ -210,6 +225,37 @@ def test_round_uses_what_watches_reported() -> None:
             one.report()
             assert await one.round() == []
             assert ("ConfigMap", "c-config") in one.seen[-1].children
+
+    asyncio.run(main())
+
+
+def test_changed_secret_of_a_user_is_read_at_once() -> None:
+    async def main() -> None:
+        async with harness() as one:
+            one.server.put(CLUSTER, one.server.objects[CLUSTER] | {"spec": {"auth": {"secretName": "own"}}})
+            one.server.put(OWN_SECRET, {"kind": "Secret", "data": {"password": "b25l"}})
+            await one.round()
+            one.report()
+            await one.woken.wait()  # the watch begins with the present Secret
+            one.woken.clear()
+            await one.round()
+            assert await one.round() == [], "at rest"
+            one.server.put(OWN_SECRET, {"kind": "Secret", "data": {"password": "dHdv"}})
+            await one.woken.wait()
+            await one.round(0.3)
+            assert one.seen[-1].own_password == "two"
+
+    asyncio.run(main())
+
+
+def test_object_without_a_watch_is_kept_as_it_was_read() -> None:
+    async def main() -> None:
+        async with harness() as one:
+            one.server.put("/api/v1/namespaces/ns/services/c", {"kind": "Service", "apiVersion": "v1", "spec": {}})
+            await one.round()
+            one.report()
+            assert await one.round() == []
+            assert ("Service", "c") in one.seen[-1].children
 
     asyncio.run(main())
 

@@ -37,7 +37,7 @@ class ApiServer:
         """Whether namespaces are being deleted, so that no objects can be created."""
         self.drops_events = False
         """Whether watches stay open but report nothing."""
-        self._watches: list[tuple[str, str, asyncio.Queue[Json]]] = []
+        self._watches: list[tuple[str, str, str, asyncio.Queue[Json]]] = []
         self._version = 0
 
     @property
@@ -68,8 +68,9 @@ class ApiServer:
         return body
 
     def _notify(self, path: str, what: str, body: Json) -> None:
-        for collection, labels, events in self._watches:
-            if not self.drops_events and _is_in(path, collection) and _has(body, labels):
+        for collection, labels, fields, events in self._watches:
+            matches = _is_in(path, collection) and _has(body, labels) and _matches(body, fields)
+            if matches and not self.drops_events:
                 events.put_nowait({"type": what, "object": copy.deepcopy(body)})
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
@@ -98,19 +99,24 @@ class ApiServer:
         if len(path.split("/namespaces/")[-1].split("/")) == 3 and "/namespaces/" in path:
             return _error(404, "not found")
         labels = request.query.get("labelSelector", "")
-        fields = [word.split("=") for word in request.query.get("fieldSelector", "").split(",") if word]
+        fields = request.query.get("fieldSelector", "")
         items = [
             item
             for at, item in sorted(self.objects.items())
-            if _is_in(at, path) and _has(item, labels) and all(_field(item, name) == value for name, value in fields)
+            if _is_in(at, path) and _has(item, labels) and _matches(item, fields)
         ]
         return web.json_response({"items": items, "metadata": {"resourceVersion": str(self._version)}})
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:
-        """Report changes from now on. Watches in tests always start in time."""
+        """Report changes from now on, after the present objects if no version is given. Watches start in time."""
         events: asyncio.Queue[Json] = asyncio.Queue()
-        entry = (request.path, request.query.get("labelSelector", ""), events)
+        labels, fields = request.query.get("labelSelector", ""), request.query.get("fieldSelector", "")
+        entry = (request.path, labels, fields, events)
         self._watches.append(entry)
+        if "resourceVersion" not in request.query:
+            for at, item in self.objects.items():
+                if _is_in(at, request.path) and _has(item, labels) and _matches(item, fields):
+                    events.put_nowait({"type": "ADDED", "object": copy.deepcopy(item)})
         stream = web.StreamResponse()
         try:
             await stream.prepare(request)
@@ -176,6 +182,11 @@ def _has(body: Json, selector: str) -> bool:
     labels = body["metadata"].get("labels") or {}
     wanted = [word.partition("=") for word in selector.split(",") if word]
     return all(labels.get(key) == value if equals else key in labels for key, equals, value in wanted)
+
+
+def _matches(body: Json, selector: str) -> bool:
+    wanted = [word.split("=") for word in selector.split(",") if word]
+    return all(_field(body, name) == value for name, value in wanted)
 
 
 def _field(body: Json, name: str) -> Any:
