@@ -9,7 +9,8 @@ import pytest
 
 from e2e.support import operators
 from e2e.support.api_proxy import ApiProxy
-from e2e.support.cluster import DisqueCluster
+from e2e.support.brokers import poll
+from e2e.support.cluster import DisqueCluster, condition
 from e2e.support.kube import Json, Kube
 from e2e.support.load import Backlog, Load
 from e2e.support.operators import OperatorProcess
@@ -212,3 +213,17 @@ def test_manual_changes_are_reverted(cluster: DisqueCluster, kube: Kube) -> None
     cluster.wait_running(2)
     assert cluster.password == password
     assert [cluster.uid(0), cluster.uid(1)] == uids, "no broker had to restart"
+
+
+def test_field_that_is_changed_back_is_reported_and_applied_with_backoff(cluster: DisqueCluster, kube: Kube) -> None:
+    cluster.create(replicas=1)
+    cluster.wait_running(1)
+
+    def is_reported() -> bool:
+        if "port 7711" in kube.get("ConfigMap", "shop-config", cluster.namespace)["data"]["disque.conf"]:
+            kube.patch("ConfigMap", "shop-config", cluster.namespace, {"data": {"disque.conf": "port 1\n"}})
+        return condition(cluster.status, "Degraded").get("reason") == "FieldReverted"
+
+    poll(is_reported, "the field is reported", within_s=60)
+    assert "data.disque.conf of ConfigMap shop-config" in condition(cluster.status, "Degraded")["message"]
+    cluster.wait_running(1, within_s=60)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import time
 
 import hiredis
@@ -16,6 +17,8 @@ from e2e.support.times import Times
 NO_IMAGE = "localhost/there-is-no-such-image:1"
 GRACE_S = 75
 """Longer than a kubelet takes to update a mounted Secret."""
+REST_S = 25
+"""Longer than a cluster needs to be at rest, and shorter than the interval of its rounds."""
 STALL_MS = 5000
 
 
@@ -136,6 +139,21 @@ def test_password_rotation_does_not_interrupt_clients(cluster: DisqueCluster, lo
         account = load.settle()
     assert [cluster.uid(ordinal) for ordinal in range(3)] == uids, "nothing was restarted"
     account.check(at_least=500)
+
+
+def test_changed_secret_of_a_user_takes_effect_at_once(cluster: DisqueCluster, kube: Kube) -> None:
+    def secret(password: str) -> Json:
+        metadata = {"name": "mine", "namespace": cluster.namespace}
+        data = {"password": base64.b64encode(password.encode()).decode()}
+        return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
+
+    kube.create(secret("first"))
+    cluster.create(replicas=1, auth={"secretName": "mine"})
+    cluster.wait_running(1)
+    time.sleep(REST_S)
+    kube.apply(secret("second"))
+    poll(lambda: cluster.password == "second", "clients get the new password", REST_S)
+    assert accepts(cluster, "second")
 
 
 def accepts(cluster: DisqueCluster, password: str | None) -> bool:

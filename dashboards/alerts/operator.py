@@ -124,5 +124,15 @@ OPERATOR: Final = Group(
             "changes them back, such as a mutating webhook.",
             uids.OPERATOR,
         ),
+        Alert(
+            "DisqueFieldReverted",
+            Severity.WARNING,
+            "0m",
+            "sum by (namespace, cluster, kind) (increase(disque_operator_reverts_total[30m])) > 3",
+            f"Another program changes a {{{{ $labels.kind }}}} of {CLUSTER} back",
+            "A field of it was changed back {{ $value | humanize }} times within 30 minutes, each time after the "
+            "operator had applied it.",
+            uids.OPERATOR,
+        ),
     ),
 )

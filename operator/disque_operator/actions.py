@@ -23,6 +23,8 @@ class Apply:
 
     manifest: Json
     why: str
+    field: str = ""
+    """The field of an existing child that differs from the manifest, for example `spec.replicas`."""
 
 
 @dataclass(frozen=True)

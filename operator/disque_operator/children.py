@@ -4,6 +4,8 @@ A manifest of `resources.desired` is applied only where the live object differs,
 cluster. The manifest of an existing object carries its `resourceVersion`: if the object has changed since it was
 observed, it is not written in this round. Objects with these names that belong to somebody else are reported, not
 changed.
+
+An object of which another program changes a field back after each apply is reported, and applied with backoff.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from disque_operator.apivalues import Json
 from disque_operator.certificate_files import CertificateRequest
 from disque_operator.decisions import Decision, Note, joined, problem
 from disque_operator.members import ClusterView
+from disque_operator.observed import Revert
 from disque_operator.resources import Certificates, Wanted, certificate_objects, desired, differs, surplus
 from disque_operator.spec import Spec
 
@@ -43,8 +46,15 @@ def _applied(view: ClusterView, manifests: Iterable[Json], requests: Mapping[str
             notes.append(_name_taken(kind, name, view))
         elif kind == "Secret" and name in requests:
             actions.append(Issue(_conditional(manifest, live), requests[name], "its certificate is due"))
+        elif live is None:
+            actions.append(Apply(manifest, "it does not exist"))
         elif difference := differs(manifest, live):
-            actions.append(Apply(_conditional(manifest, live), _why(live, difference)))
+            revert = _revert(manifest, view)
+            if revert is not None:
+                notes.append(_reverted(kind, name, revert.field))
+            if revert is None or not revert.waits:
+                why = f"{difference} differs from the spec"
+                actions.append(Apply(_conditional(manifest, live), why, difference))
     return Decision(tuple(actions), tuple(notes))
 
 
@@ -65,15 +75,26 @@ def _name_taken(kind: str, name: str, view: ClusterView) -> Note:
     )
 
 
+def _revert(manifest: Json, view: ClusterView) -> Revert | None:
+    """Return which field of this manifest is changed back; a changed manifest is another one."""
+    revert = view.observed.reverts.get((manifest["kind"], manifest["metadata"]["name"]))
+    return revert if revert and revert.digest == manifest["metadata"]["annotations"][names.APPLIED] else None
+
+
+def _reverted(kind: str, name: str, field: str) -> Note:
+    return problem(
+        "FieldReverted",
+        f"{field} of {kind} {name} is changed back whenever the operator applies it, by a mutating webhook or another "
+        f"controller: exclude objects with the label {names.CLUSTER_LABEL} there, or set the field to the same value "
+        "in the spec of the DisqueCluster. Until then it is applied every few minutes",
+    )
+
+
 def _conditional(manifest: Json, live: Json | None) -> Json:
     version = live["metadata"].get("resourceVersion") if live is not None else None
     if version is None:
         return manifest
     return {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": version}}
-
-
-def _why(live: Json | None, difference: str) -> str:
-    return "it does not exist" if live is None else f"{difference} differs from the spec"
 
 
 def _no_longer_desired(view: ClusterView, manifests: tuple[Json, ...]) -> Iterator[DeleteChild]:

@@ -61,6 +61,8 @@ class ExecutorContext:
     log: ClusterLogger
     counted: Callable[[tuple[str, ...]], None]
     """Called with each command to a broker, for the metrics."""
+    applied: Callable[[Apply], None] = lambda _action: None
+    """Called with each manifest that was applied."""
 
 
 @asynccontextmanager
@@ -105,6 +107,7 @@ async def _execute(action: Action, context: ExecutorContext) -> None:
     match action:
         case Apply(manifest):
             await context.kube.apply(manifest)
+            context.applied(action)
         case Issue():
             await context.kube.apply(action.filled())
         case DeleteChild(kind, name, uid):

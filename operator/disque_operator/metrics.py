@@ -44,6 +44,9 @@ class Metrics:
         self._commands = self._counter(
             "broker_commands", "Commands to brokers that change something, by their first two words.", "command"
         )
+        self._reverts = self._counter(
+            "reverts", "Times that a field was changed back after the operator had applied it.", *_CLUSTER, "kind"
+        )
         self._events = self._counter("watch_events", "Changes that watches reported.", "kind")
         self._phase = self._gauge("cluster_phase", "1 for the current phase of a cluster.", *_CLUSTER, "phase")
         self._condition = self._gauge(
@@ -86,6 +89,10 @@ class Metrics:
         """Count a command to a broker."""
         self._commands.labels(" ".join(words[:2]).upper()).inc()
 
+    def revert(self, key: tuple[str, str], kind: str) -> None:
+        """Count a field that was changed back."""
+        self._reverts.labels(*key, kind).inc()
+
     def event(self, kind: str) -> None:
         """Count a change that a watch reported."""
         self._events.labels(kind).inc()
@@ -122,7 +129,7 @@ class Metrics:
     def forget(self, namespace: str, name: str) -> None:
         """Remove all metrics of a deleted cluster."""
         self.clear(namespace, name)
-        for metric in (self._round_s, self._errors):
+        for metric in (self._round_s, self._errors, self._reverts):
             metric.remove_by_labels({"namespace": namespace, "cluster": name})
 
     def serve(self, port: int) -> Callable[[], None]:

@@ -166,6 +166,17 @@ class Passwords:
 
 
 @dataclass(frozen=True)
+class Revert:
+    """A field of an object that was changed back after each apply of a manifest (`reverts`)."""
+
+    field: str
+    digest: str
+    """The annotation names.APPLIED of the manifest."""
+    waits: bool
+    """Whether it must not be applied again yet."""
+
+
+@dataclass(frozen=True)
 class Observed:
     """Everything that was observed."""
 
@@ -191,6 +202,8 @@ class Observed:
     """Whether the API server has the resources of cert-manager. It is looked up only with `tls.issuerRef`."""
     children: Mapping[tuple[str, str], Json] = field(default_factory=dict)
     """All objects with the label or with a name of the cluster (`names`), by kind and name."""
+    reverts: Mapping[tuple[str, str], Revert] = field(default_factory=dict)
+    """Fields that are changed back, by kind and name of the object."""
     quota: str = ""
     """Why pods could not be created (quota, admission), by the events of the StatefulSet; empty if they could."""
     status: Json = field(default_factory=dict)

@@ -9,6 +9,7 @@ written only over the version of the cluster that it was made from.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import secrets
 from collections.abc import Callable
@@ -28,7 +29,8 @@ from disque_operator.observed import Observed
 from disque_operator.ownership import ForeignError, Ownership
 from disque_operator.posting import EventPoster
 from disque_operator.queue import SETTLE_S, Key
-from disque_operator.references import References, referenced_secrets
+from disque_operator.references import referenced_secrets
+from disque_operator.reverts import Reverts
 from disque_operator.spec import Spec, parse
 from disque_operator.status_writes import FAILURE, failed, is_worth_writing
 from disque_operator.turns import Turns
@@ -77,14 +79,16 @@ class _Snapshot:
 
 
 class Reconciler:
-    """Runs rounds of all clusters. `clock` is monotonic, `now` is the time of day."""
+    """Runs rounds of all clusters. `clock` is monotonic, `now` is the time of day.
+
+    `refer` is called with the names of the Secrets of users that a cluster refers to.
+    """
 
     def __init__(
         self,
         kube: Kube,
         indexes: Indexes,
         permit: Permit,
-        references: References,
         metrics: Metrics,
         plan: Planner,
         *,
@@ -95,11 +99,12 @@ class Reconciler:
         operator_namespace: str,
         clock: Callable[[], float],
         address: Address = observe.pod_address,
+        refer: Callable[[Key, frozenset[str]], None] = lambda _key, _names: None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._kube = kube
         self._indexes = indexes
-        self._references = references
+        self._refer = refer
         self._permit = permit
         self._metrics = metrics
         self._plan = plan
@@ -112,6 +117,7 @@ class Reconciler:
         self._clock = clock
         self._address = address
         self._now = now
+        self._reverts = Reverts(clock, metrics.revert)
         self._caches: dict[Key, _Cache] = {}
 
     def changed(self, key: Key) -> None:
@@ -155,7 +161,8 @@ class Reconciler:
             self._turns.forget(key)
             self._metrics.forget(namespace, name)
             self._events.forget(key)
-            self._references.refer(key, frozenset())
+            self._reverts.forget(key)
+            self._refer(key, frozenset())
             self._ownership.forget(key)
         return again_s
 
@@ -182,7 +189,7 @@ class Reconciler:
             return None
         cache.cluster = await self._ownership.acquire(key, cache.cluster)
         spec = parse(cache.cluster)
-        self._references.refer(key, referenced_secrets(spec))
+        self._refer(key, referenced_secrets(spec))
         cache.objects = await observe.read_objects(self._kube, spec)
         cache.read_s = self._clock()
         return await self._observe(cache.cluster, cache.objects)
@@ -205,6 +212,7 @@ class Reconciler:
             operator=self._operator,
             default_image=self._image,
             waits_for=self._turns.ahead_of(key),
+            reverts=self._reverts.of(key),
             operator_namespace=self._operator_namespace,
         )
         seen = replace(seen, observed=observed)
@@ -217,7 +225,13 @@ class Reconciler:
         namespace, name = snapshot.spec.namespace, snapshot.spec.name
         log = logs.about(namespace, name)
         context = ExecutorContext(
-            self._kube, self._permit, namespace, snapshot.seen.connections, log, self._metrics.command
+            self._kube,
+            self._permit,
+            namespace,
+            snapshot.seen.connections,
+            log,
+            self._metrics.command,
+            functools.partial(self._reverts.applied, (namespace, name)),
         )
         status, events, problem = snapshot.plan.status, list(snapshot.plan.events), None
         try:

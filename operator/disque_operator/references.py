@@ -17,6 +17,7 @@ from typing import Final, Protocol, TypeAlias
 from disque_operator.apivalues import Json
 from disque_operator.kube import EXPIRED, KubeError
 from disque_operator.queue import Key
+from disque_operator.resources.encryption import secret_name
 from disque_operator.spec import Spec
 from disqued.client import Backoff
 
@@ -30,8 +31,8 @@ _Secret: TypeAlias = tuple[str, str]
 
 def referenced_secrets(spec: Spec) -> frozenset[str]:
     """Return the names of all Secrets that a cluster refers to, and that may not have its label."""
-    names = (spec.auth.secret_name,)
-    return frozenset(name for name in names if name)
+    tls = secret_name(spec) if spec.tls.secret_name or spec.tls.issuer_ref else None  # cert-manager adds no label
+    return frozenset(name for name in (spec.auth.secret_name, tls) if name)
 
 
 class Watching(Protocol):

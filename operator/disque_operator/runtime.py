@@ -74,7 +74,6 @@ class Runtime:
             self.kube,
             self.indexes,
             self.lease,
-            self.references,
             self.metrics,
             plan,
             turns=self._turns,
@@ -84,6 +83,7 @@ class Runtime:
             operator_namespace=operator_namespace,
             clock=boottime_s,
             address=address,
+            refer=self.references.refer,
         )
         self.queue = Queue(self.reconciler.round, workers=options.workers, rng=rng, clock=boottime_s)
         self.metrics.watch(

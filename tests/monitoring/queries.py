@@ -97,6 +97,7 @@ def operator_series() -> dict[str, set[str]]:
     metrics.request("create", "Pod", 201)
     metrics.command(("CLUSTER", "MEET"))
     metrics.event("Pod")
+    metrics.revert(("n", "c"), "Service")
     drain = {"jobsLeft": 1, "secondsLeft": 1}
     status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}], "drain": drain}
     metrics.cluster("ns", "c", status, paused=False)

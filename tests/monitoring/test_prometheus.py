@@ -169,6 +169,7 @@ def operator_now(metrics: Metrics, *, phase: str) -> None:
     metrics.request("create", "Pod", 201)
     metrics.command(("CLUSTER", "MEET"))
     metrics.event("Pod")
+    metrics.revert(("n", "c"), "Service")
     drain = {"jobsLeft": 5, "secondsLeft": 1}
     conditions = [{"type": "Ready", "status": "True"}, {"type": "Draining", "status": "True"}]
     status = {"phase": phase, "conditions": conditions, "drain": drain, "replicas": 3, "readyReplicas": 3}
@@ -301,6 +302,7 @@ def test_alerts_fire_for_degraded_cluster(stage: Stage) -> None:
         "DisqueClusterDegraded": lambda: operator_now(stage.operator, phase="Degraded"),
         "DisqueUpgradeStuck": lambda: operator_now(stage.operator, phase="Upgrading"),
         "DisqueOperatorErrors": lambda: stage.operator.round("n", "c", 1.0, failed=True),
+        "DisqueFieldReverted": lambda: stage.operator.revert(("n", "c"), "Service"),
     }
     for alert, provoke in ways.items():
 

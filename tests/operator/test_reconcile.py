@@ -4,308 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 from prometheus_client import generate_latest
 
 from disque_operator import names
-from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod
+from disque_operator.actions import Action, Apply, Command, DeletePod
 from disque_operator.apivalues import Json, condition_of
-from disque_operator.decisions import IDLE_S, SOON_S, Event, Plan
-from disque_operator.executor import FailedError
-from disque_operator.indexes import Indexes, entry
-from disque_operator.kube import Kube, KubeError
-from disque_operator.metrics import Metrics
-from disque_operator.observed import Observed, Pod
-from disque_operator.queue import Key
-from disque_operator.reconcile import DEGRADED_S, Reconciler
-from disque_operator.references import References
-from disque_operator.spec import Spec
-from disque_operator.status_writes import COUNTERS_S
-from disque_operator.turns import Turns
-from support.apiserver import ApiServer, serving
+from disque_operator.decisions import SOON_S, Event
+from disque_operator.kube import KubeError
+from disque_operator.observed import Observed
+from disque_operator.reverts import TOLERATED
 from support.cluster import RealCluster
-
-KEY = ("ns", "c")
-CLUSTER = f"/apis/{names.API_VERSION}/namespaces/ns/{names.PLURAL}/c"
-CONFIG = "/api/v1/namespaces/ns/configmaps/c-config"
-POD = "/api/v1/namespaces/ns/pods/c-0"
-OWN_SECRET = "/api/v1/namespaces/ns/secrets/own"
-RUNNING: Json = {"podIP": "127.0.0.1", "phase": "Running"}
-STATUS: Json = {
-    "phase": "Running",
-    "operator": "operators/lease",
-    "conditions": [{"type": "ReconcileSuccess", "status": "True", "reason": "Done"}],
-}
-
-
-@dataclass
-class Permit:
-    remaining_s: float = 1000.0
-
-
-@dataclass
-class Harness:
-    """A reconciler with its environment and the plan it gets."""
-
-    server: ApiServer
-    kube: Kube
-    metrics: Metrics
-    permit: Permit = field(default_factory=Permit)
-    now_s: float = 1000.0
-    actions: Callable[[Observed], tuple[Action, ...]] = lambda _observed: ()
-    events: tuple[Event, ...] = ()
-    status: Json = field(default_factory=lambda: STATUS)
-    again_s: float = IDLE_S
-    seen: list[Observed] = field(default_factory=list)
-    addresses: dict[str, str] = field(default_factory=dict)
-    woken: asyncio.Event = field(default_factory=asyncio.Event)
-    """Whether a watch of a Secret reported a change."""
-
-    def __post_init__(self) -> None:
-        self.server.put(CLUSTER, {"kind": names.KIND, "spec": {}, "status": STATUS})
-        self.indexes = Indexes(lambda _body: False)
-        self.references = References(self.kube, self._changed, random.Random(1))
-        self.subject = Reconciler(
-            self.kube,
-            self.indexes,
-            self.permit,
-            self.references,
-            self.metrics,
-            self._plan,
-            turns=Turns(lambda: [KEY]),
-            image="disqued:test",
-            identity="me",
-            operator="operators/lease",
-            operator_namespace="operators",
-            clock=lambda: self.now_s,
-            address=self._address,
-        )
-
-    def _plan(self, spec: Spec, observed: Observed, _now_s: float, _password: str) -> Plan:
-        assert spec.image is None
-        assert observed.default_image == "disqued:test"
-        assert observed.operator_namespace == "operators"
-        self.seen.append(observed)
-        actions = self.actions(observed)
-        return Plan(actions, self.status, self.events if observed.status != self.status else (), self.again_s)
-
-    def _changed(self, key: Key) -> None:
-        self.subject.changed(key)
-        self.woken.set()
-
-    def _address(self, pod: Pod) -> str:
-        return self.addresses[pod.name]
-
-    async def round(self, after_s: float = 30.0) -> list[str]:
-        """Run a round and return its requests."""
-        self.now_s += after_s
-        before = len(self.server.requests)
-        await self.subject.round(KEY)
-        return self.server.requests[before:]
-
-    def report(self) -> None:
-        """Let the watches report the present objects."""
-        objects = self.server.objects
-        labelled = [item for item in objects.values() if names.CLUSTER_LABEL in (item["metadata"].get("labels") or {})]
-        clusters: Any = {KEY: [entry(objects[CLUSTER], names.KIND)]} if CLUSTER in objects else {}
-        children: Any = {KEY: [entry(item, item["kind"]) for item in labelled]}
-        self.indexes.attach(clusters, children)
-
-    async def failing_round(self, error: type[Exception] = FailedError) -> str:
-        with pytest.raises(error) as raised:
-            await self.round()
-        return str(raised.value)
-
-    @property
-    def written(self) -> Json:
-        status: Json = self.server.objects[CLUSTER]["status"]
-        return status
-
-    @property
-    def posted(self) -> list[Json]:
-        return [item for path, item in self.server.objects.items() if "/events/" in path]
-
-
-@asynccontextmanager
-async def harness() -> AsyncIterator[Harness]:
-    server = ApiServer()
-    async with serving(server) as configuration:
-        metrics = Metrics()
-        kube = Kube(configuration, metrics.request)
-        try:
-            one = Harness(server, kube, metrics)
-            yield one
-        finally:
-            await one.references.stop()
-            await kube.close()
-
-
-def make(kind: str, name: str, **more: Any) -> Json:
-    metadata = {"name": name, "namespace": "ns", "labels": {names.CLUSTER_LABEL: "c"}}
-    return {"apiVersion": "v1", "kind": kind, "metadata": metadata, **more}
-
-
-def config_when_missing(observed: Observed) -> tuple[Action, ...]:
-    if ("ConfigMap", "c-config") in observed.children:
-        return ()
-    return (Apply(make("ConfigMap", "c-config", data={"a": "b"}), "it does not exist"),)
+from support.rounds import (
+    CLUSTER,
+    CONFIG,
+    KEY,
+    POD,
+    RUNNING,
+    STATUS,
+    config_when_missing,
+    harness,
+    make,
+)
 
 
 @pytest.fixture(autouse=True)
 def quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-
-
-def test_cluster_with_traffic_causes_no_reads_and_a_write_every_five_minutes() -> None:
-    async def main() -> None:
-        async with harness() as one:
-            one.server.put(CONFIG, make("ConfigMap", "c-config"))
-            one.status = STATUS | {"jobs": {"registered": 0, "queued": 0}}
-            await one.round()
-            requests: list[str] = []
-            for number in range(1, 121):
-                one.report()
-                one.status = STATUS | {"jobs": {"registered": number, "queued": 0}}
-                requests += await one.round(30)
-            assert len(one.seen) == 121, "an hour of rounds"
-            assert set(requests) == {f"PATCH {CLUSTER}/status"}
-            assert len(requests) == 3600 / COUNTERS_S
-            assert one.written["jobs"]["registered"] >= 110
-
-    asyncio.run(main())
-
-
-def test_cluster_without_traffic_causes_no_requests() -> None:
-    async def main() -> None:
-        async with harness() as one:
-            await one.round()
-            one.report()
-            for _ in range(120):
-                assert await one.round(30) == []
-
-    asyncio.run(main())
-
-
-def test_degraded_cluster_is_read_once_a_minute() -> None:
-    async def main() -> None:
-        async with harness() as one:
-            one.again_s = 10.0
-            await one.round()
-            one.report()
-            reads = [f"GET {CLUSTER}" in await one.round(10) for _ in range(60)]
-            assert sum(reads) <= 600 / DEGRADED_S, "what it waits for may have no watch"
-            assert sum(reads) >= 600 / DEGRADED_S - 2
-
-    asyncio.run(main())
-
-
-def test_objects_are_read_while_something_is_in_progress() -> None:
-    async def main() -> None:
-        async with harness() as one:
-            one.again_s = SOON_S
-            await one.round()
-            one.report()
-            assert f"GET {CLUSTER}" in await one.round(SOON_S)
-
-    asyncio.run(main())
-
-
-def test_round_uses_what_watches_reported() -> None:
-    async def main() -> None:
-        async with harness() as one:
-            await one.round()
-            one.server.put(CONFIG, make("ConfigMap", "c-config"))
-            one.report()
-            assert await one.round() == []
-            assert ("ConfigMap", "c-config") in one.seen[-1].children
-
-    asyncio.run(main())
-
-
-def test_changed_secret_of_a_user_is_read_at_once() -> None:
-    async def main() -> None:
-        async with harness() as one:
-            one.server.put(CLUSTER, one.server.objects[CLUSTER] | {"spec": {"auth": {"secretName": "own"}}})
-            one.server.put(OWN_SECRET, {"kind": "Secret", "data": {"password": "b25l"}})
-            await one.round()
-            one.report()
-            await one.woken.wait()  # the watch begins with the present Secret
-            one.woken.clear()
-            await one.round()
-            assert await one.round() == [], "at rest"
-            one.server.put(OWN_SECRET, {"kind": "Secret", "data": {"password": "dHdv"}})
-            await one.woken.wait()
-            await one.round(0.3)
-            assert one.seen[-1].own_password == "two"
-
-    asyncio.run(main())
-
-
-def test_object_without_a_watch_is_kept_as_it_was_read() -> None:
-    async def main() -> None:
-        async with harness() as one:
-            one.server.put("/api/v1/namespaces/ns/services/c", {"kind": "Service", "apiVersion": "v1", "spec": {}})
-            await one.round()
-            one.report()
-            assert await one.round() == []
-            assert ("Service", "c") in one.seen[-1].children
-
-    asyncio.run(main())
-
-
-def test_round_reads_objects_when_watches_may_have_missed_a_change() -> None:
-    async def main() -> None:
-        async with harness() as one:
-            await one.round()
-            one.report()
-            one.server.put(CONFIG, make("ConfigMap", "c-config"))
-            await one.round()
-            assert ("ConfigMap", "c-config") not in one.seen[-1].children
-            one.subject.changed(KEY)
-            await one.round()
-            assert ("ConfigMap", "c-config") in one.seen[-1].children
-
-    asyncio.run(main())
-
-
-def test_outdated_index_causes_no_action_and_no_status() -> None:
-    async def main() -> None:
-        async with harness() as one:
-            one.actions = config_when_missing
-            one.report()
-            await one.round()
-            written = len(one.server.writes)
-            for _ in range(5):
-                await one.round()
-            assert len(one.server.writes) == written, "the ConfigMap exists, although no watch has reported it yet"
-
-    asyncio.run(main())
-
-
-def test_actions_are_planned_again_from_fresh_objects() -> None:
-    async def main() -> None:
-        async with harness() as one:
-            one.server.put(CONFIG, make("ConfigMap", "c-config"))
-            await one.round()
-            one.report()
-            config = one.server.objects[CONFIG]
-
-            def actions(_observed: Observed) -> tuple[Action, ...]:
-                return (DeleteChild("ConfigMap", "c-config", config["metadata"]["uid"], "test"),)
-
-            one.actions = actions
-            requests = await one.round()
-            assert requests.index(f"GET {CLUSTER}") < requests.index(f"DELETE {CONFIG}")
-            assert len(one.seen) == 3, "planned again"
-
-    asyncio.run(main())
 
 
 def test_plan_is_executed_and_status_written_once() -> None:
@@ -523,6 +250,28 @@ def test_round_stops_between_actions_when_the_lease_is_lost() -> None:
             )
             await one.round()
             assert one.server.writes == [f"PATCH {CONFIG}"]
+
+    asyncio.run(main())
+
+
+def test_field_that_is_changed_back_is_counted_and_shown_to_the_planner() -> None:
+    async def main() -> None:
+        async with harness() as one:
+            manifest = make("ConfigMap", "c-config", data={"a": "b"})
+            manifest["metadata"]["annotations"] = {names.APPLIED: "digest"}
+            one.actions = lambda _observed: (Apply(manifest, "data.a differs", "data.a"),)
+            for _ in range(TOLERATED + 2):
+                await one.round(2)
+            assert [len(observed.reverts) for observed in one.seen] == [0] * TOLERATED + [1, 1]
+            assert one.seen[-1].reverts["ConfigMap", "c-config"].field == "data.a"
+            labels = {"namespace": "ns", "cluster": "c", "kind": "ConfigMap"}
+            counted = one.metrics.registry.get_sample_value("disque_operator_reverts_total", labels)
+            assert counted == TOLERATED + 1
+            one.actions = lambda _observed: ()
+            del one.server.objects[CLUSTER]
+            one.subject.changed(KEY)
+            await one.round()
+            assert one.metrics.registry.get_sample_value("disque_operator_reverts_total", labels) is None
 
     asyncio.run(main())
 

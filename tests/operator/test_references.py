@@ -62,11 +62,20 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
 
 
-def test_secret_of_auth_is_referred_to() -> None:
+@pytest.mark.parametrize(
+    ("spec", "names"),
+    [
+        ({}, set()),
+        ({"tls": {"enabled": True}}, set()),
+        ({"auth": {"secretName": "own"}}, {"own"}),
+        ({"tls": {"enabled": True, "secretName": "cert"}}, {"cert"}),
+        ({"tls": {"enabled": True, "issuerRef": {"name": "ca"}}}, {"c-tls"}),
+        ({"auth": {"secretName": "own"}, "tls": {"enabled": True, "secretName": "cert"}}, {"own", "cert"}),
+    ],
+)
+def test_secrets_without_the_label_of_the_cluster_are_referred_to(spec: Json, names: set[str]) -> None:
     metadata = {"name": "c", "namespace": "ns", "uid": "u"}
-    assert referenced_secrets(parse({"metadata": metadata, "spec": {}})) == frozenset()
-    spec = {"auth": {"secretName": "own"}}
-    assert referenced_secrets(parse({"metadata": metadata, "spec": spec})) == {"own"}
+    assert referenced_secrets(parse({"metadata": metadata, "spec": spec})) == names
 
 
 def test_change_and_deletion_wake_all_clusters_that_refer_to_the_secret() -> None:

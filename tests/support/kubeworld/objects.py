@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 from disque_operator.apivalues import Json
@@ -23,6 +24,8 @@ class Api:
 
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str], Json] = {}
+        self.webhook: Callable[[Json], None] = lambda _live: None
+        """Changes each object that is applied, as a mutating webhook does."""
         self._applied: dict[tuple[str, str], Json] = {}
         self._serial = 0
 
@@ -63,6 +66,7 @@ class Api:
                 raise ConflictError(f"{key} has changed")
             before = copy.deepcopy(live)
             merged = merge(_without(live, self._applied.get(key, {}), said), said)
+            self.webhook(merged)
             live.clear()
             live.update(merged)
             if live.get("spec") != before.get("spec") and key[0] in _SPEC_GENERATION:

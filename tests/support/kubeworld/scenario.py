@@ -13,12 +13,14 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from disque_operator import names
-from disque_operator.actions import Action, Command, DeleteChild, DeletePod
+from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod
 from disque_operator.brokers import CommandFailedError
 from disque_operator.decisions import Event, Plan
 from disque_operator.observed import LOCKED, Observed
 from disque_operator.plan import plan
+from disque_operator.queue import Key
 from disque_operator.resources import same, settings
+from disque_operator.reverts import Reverts
 from disque_operator.spec import Auth, Drain, Persistence, Spec, Storage
 from disque_operator.turns import Turns
 from support.kubeworld.objects import ConflictError, InvariantError
@@ -65,6 +67,7 @@ class Scenario:
     rates: FaultRates = field(default_factory=FaultRates)
     load: bool = True
     world: World = field(init=False)
+    reverts: Reverts = field(init=False)
     rng: random.Random = field(init=False)
     events: list[Event] = field(default_factory=list)
     acted: list[Action] = field(default_factory=list)
@@ -83,6 +86,11 @@ class Scenario:
     def __post_init__(self) -> None:
         self.world = World(self.spec, self.seed)
         self.rng = random.Random(self.seed * 7919)
+        self._start_operator()
+
+    def _start_operator(self) -> None:
+        """Start the operator without a memory."""
+        self.reverts = Reverts(lambda: self.world.now_s, lambda _key, _kind: None)
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
@@ -122,6 +130,10 @@ class Scenario:
         busy = self.last.actions or self.last.again_s < 10
         self.quiet_rounds = 0 if busy else self.quiet_rounds + 1
 
+    @property
+    def _key(self) -> Key:
+        return self.world.spec.namespace, self.world.spec.name
+
     def round(self) -> None:
         """Run a round: observe, plan, execute."""
         world = self.world
@@ -132,6 +144,7 @@ class Scenario:
             observed = _frozen(observed)
             for _ in range(self.rng.randint(1, 6)):
                 world.step()
+        observed = replace(observed, reverts=self.reverts.of(self._key))
         self.last = plan(spec, observed, world.now_s, f"password-{self.rng.randrange(10**6)}")
         self.turns.report(key, self.last.turn)
         self._due_s = world.now_s + self.last.again_s
@@ -158,9 +171,12 @@ class Scenario:
             return False
         except InvariantError as error:
             raise InvariantError(f"{error}: {self.describe()}") from error
+        if isinstance(action, Apply):
+            self.reverts.applied(self._key, action)
         if self.rng.random() < self.rates.crash or len(self.acted) == self.crash_after:
             self._due_s = self.world.now_s + self.rng.randint(1, 20)
             self.log.append("  the operator crashes")
+            self._start_operator()
             return False
         return True
 
