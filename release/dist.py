@@ -8,23 +8,19 @@
 | `disque-operator-bundle-VERSION.tar.gz` | the bundle for the Operator Lifecycle Manager (`olm.py`) |
 | `SHA256SUMS` | checksums of all of them, for `sha256sum --check` |
 
-Images are built by `make image`.
+Images are built by `make image`, and the plugin for krew by `krew.py`. `.github/workflows/release.yaml` publishes all.
 """
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import io
 import shutil
 import subprocess
 import sys
-import tarfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from release import olm
+from release import archive, olm
 from release.version import ROOT, current, outdated
 
 CHARTS: Final = ("disque-operator", "disque-cluster")
@@ -50,25 +46,12 @@ def build(folder: Path) -> list[Path]:
     else:
         print("Helm is not installed: the charts are left out", file=sys.stderr)
     (folder / f"disque-operator-{current()}.yaml").write_text(_manifests(), encoding="utf-8")
-    write_archive(folder / f"disque-operator-bundle-{current()}.tar.gz", olm.files())
+    bundle = {path: text.encode() for path, text in olm.files().items()}
+    archive.write(folder / f"disque-operator-bundle-{current()}.tar.gz", bundle)
     files = sorted(folder.iterdir())
     sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files]
     (folder / SUMS).write_text("".join(sums), encoding="utf-8")
     return [*files, folder / SUMS]
-
-
-def write_archive(path: Path, texts: Mapping[str, str]) -> None:
-    """Write texts by path as an archive, which is the same for the same texts."""
-    with (
-        path.open("wb") as file,
-        gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed,
-        tarfile.open(fileobj=packed, mode="w") as archive,
-    ):
-        for name, text in texts.items():
-            data = text.encode()
-            entry = tarfile.TarInfo(name)
-            entry.size = len(data)
-            archive.addfile(entry, io.BytesIO(data))
 
 
 def _manifests() -> str:
