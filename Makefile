@@ -73,7 +73,7 @@ docs: $(INSTALLED) ## Write the generated pages of docs
 	$(BIN)/python -m docs.generate
 
 manifests: $(INSTALLED) ## Write the resource definition and the snapshots of the objects that the operator creates
-	$(BIN)/python -m disque_operator.schema > manifests/crd/disqueclusters.yaml
+	$(BIN)/python -m disque_operator.schema manifests/crd
 	$(BIN)/python tests/support/manifests.py
 
 transcripts: $(INSTALLED) ## Rewrite the transcripts of clusters (tests/transcripts); review the difference

@@ -29,7 +29,8 @@ import yaml
 Json: TypeAlias = dict[str, Any]
 
 CHARTS: Final = Path(__file__).resolve().parent
-DEFINITION: Final = CHARTS.parent / "manifests" / "crd" / "disqueclusters.yaml"
+DEFINITIONS: Final = CHARTS.parent / "manifests" / "crd"
+DEFINITION: Final = DEFINITIONS / "disqueclusters.yaml"
 DASHBOARDS: Final = CHARTS.parent / "dashboards" / "json"
 RULES: Final = CHARTS.parent / "dashboards" / "alerts" / "disque.rules.yaml"
 OPERATOR: Final = CHARTS / "disque-operator"
@@ -232,8 +233,9 @@ def compact(text: str) -> str:
 
 def generated() -> Iterator[tuple[Path, str]]:
     """Yield all generated files with their contents."""
+    for path in sorted(DEFINITIONS.glob("*.yaml")):
+        yield OPERATOR / "files" / "crd" / path.name, path.read_text()
     definition = DEFINITION.read_text()
-    yield OPERATOR / "files" / "crd" / DEFINITION.name, definition
     yield OPERATOR / "files" / RULES.name, RULES.read_text()
     for path in sorted(DASHBOARDS.glob("*.json")):
         yield OPERATOR / "files" / "dashboards" / path.name, compact(path.read_text())

@@ -9,7 +9,7 @@ from typing import Final
 from disque_operator import names
 from disque_operator.apivalues import Json
 from disque_operator.resources.protected import PROTECTED
-from disque_operator.schema.definition import RULES, spec, status
+from disque_operator.schema.definition import CLUSTER, Resource
 
 _EMBEDDED: Final = {
     "affinity": "[Affinity]",
@@ -85,15 +85,41 @@ _LINKS: Final = """
 
 def page() -> str:
     """Return the text of the page."""
-    wanted, observed = spec(), status()
-    spec_rows = [
-        f"| `{path}` | {_type(path, node)} | {_default(node)} | {node['description']} |" for path, node in _walk(wanted)
-    ]
     protected_rows = [f"| `{path}` | {instead} |" for path, instead in PROTECTED.items()]
-    messages = [f"- {rule['message']}" for rule in (*RULES, *_rules(wanted))]
-    status_rows = [f"| `{path}` | {_type(path, node)} | {node['description']} |" for path, node in _walk(observed)]
-    parts = (_HEAD, spec_rows, _POD_TEMPLATE, protected_rows, _ANNOTATIONS, messages, _LATER, status_rows)
+    parts = (
+        _HEAD,
+        rows_of_spec(CLUSTER.spec),
+        _POD_TEMPLATE,
+        protected_rows,
+        _ANNOTATIONS,
+        described(CLUSTER),
+        _LATER,
+        rows_of_status(CLUSTER.status),
+    )
     return "".join(part if isinstance(part, str) else "\n".join([*part, ""]) for part in parts) + _LINKS
+
+
+def rows_of_spec(schema: Json) -> list[str]:
+    """Return the rows of the table of fields."""
+    return [
+        f"| `{path}` | {_type(path, node)} | {_default(node)} | {_cell(node['description'])} |"
+        for path, node in _walk(schema)
+    ]
+
+
+def _cell(text: str) -> str:
+    """Return a text as a cell of a table, where a bar would begin the next one."""
+    return text.replace("|", "\\|")
+
+
+def rows_of_status(schema: Json) -> list[str]:
+    """Return the rows of the table of fields of the status."""
+    return [f"| `{path}` | {_type(path, node)} | {node['description']} |" for path, node in _walk(schema)]
+
+
+def described(resource: Resource) -> list[str]:
+    """Return the messages of all rules, as a list."""
+    return [f"- {rule['message']}" for rule in (*resource.rules, *_rules(resource.spec))]
 
 
 def _walk(node: Json, path: str = "") -> Iterator[tuple[str, Json]]:

@@ -6,13 +6,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from docs.generate import bus, configuration, disquecluster, job_states, metrics, spark_options
+from docs.generate import bus, configuration, declared, disquecluster, job_states, metrics, spark_options
 
 DOCS: Final = Path(__file__).parents[1]
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "architecture/job-states.md": job_states.page,
     "configuration.md": configuration.page,
     "disquecluster.md": disquecluster.page,
+    "disquequeue.md": declared.queue_page,
+    "disqueuser.md": declared.user_page,
     "metrics.md": metrics.page,
     "protocol/bus.md": bus.page,
     "spark/options.md": spark_options.page,

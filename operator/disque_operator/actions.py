@@ -72,4 +72,13 @@ class Command:
     """Whether the arguments must not be logged."""
 
 
-Action: TypeAlias = Apply | Issue | DeleteChild | DeletePod | Command
+@dataclass(frozen=True)
+class WriteStatus:
+    """Replace the status of a resource of the cluster, such as a DisqueUser, if it has the observed UID."""
+
+    resource: Json
+    status: Json
+    why: str
+
+
+Action: TypeAlias = Apply | Issue | DeleteChild | DeletePod | Command | WriteStatus

@@ -31,6 +31,7 @@ STEP_S: Final = 2.0
 _ONCE: Final = Backoff(attempts=1)
 _ABOUT_AUTH: Final = ("no password is set", "invalid password")
 """Parts of the error messages of AUTH."""
+_ABOUT_USERS: Final = (("ACL", "LIST"), ("ACL", "CAT"), ("ACL", "CAT", "all"))
 _NO_ACL: Final = "unknown command"
 """Part of the error message of a broker that has no ACL command."""
 
@@ -61,15 +62,27 @@ class Connection:
     tls: TlsPeer | None = None
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What to ask a broker in addition to its state."""
+
+    directives: Collection[str] = ()
+    """The directives whose values are compared."""
+    users: bool = False
+    """Whether its users are compared."""
+    queues: Collection[str] = ()
+    """The queues whose settings are compared."""
+
+
 async def query(
     pod: str,
     address: str,
     passwords: Sequence[str],
-    directives: Collection[str],
+    asked: Asked,
     now_s: float,
     tls: TlsPeer | None = None,
 ) -> tuple[Broker, Connection]:
-    """Query the state of a broker, including the values of these directives.
+    """Query the state of a broker.
 
     Passwords are tried in the given order, then no password. `now_s` is the time in seconds since 1970.
 
@@ -81,7 +94,9 @@ async def query(
         ("HELLO",),
         ("CLUSTER", "NODES"),
         ("CLUSTER", "LEAVING", "STATUS"),
-        *(("CONFIG", "GET", name) for name in directives),
+        *(("CONFIG", "GET", name) for name in asked.directives),
+        *(("PAUSE", queue, "STATE") for queue in asked.queues),
+        *(_ABOUT_USERS if asked.users else ()),
         ("ACL", "GETUSER", "default"),
     )
     for password in (*passwords, None):
@@ -91,7 +106,7 @@ async def query(
             continue
         if isinstance(replies[-1], DisqueError) and _NO_ACL in str(replies[-1]):
             replies[-1] = await _user_without_acl(connection)
-        return _read(pod, replies, now_s), connection
+        return _read(pod, replies, asked, now_s), connection
     raise UnreachableError(LOCKED)
 
 
@@ -169,15 +184,17 @@ def _client(connection: Connection) -> AsyncClient:
 # --- parsing replies --------------------------------------------------------------------------------------------------
 
 
-def _read(pod: str, replies: Sequence[Reply | DisqueError], now_s: float) -> Broker:
+def _read(pod: str, replies: Sequence[Reply | DisqueError], asked: Asked, now_s: float) -> Broker:
     try:
-        return _broker(pod, replies, now_s)
+        return _broker(pod, replies, asked, now_s)
     except (ValueError, LookupError) as error:
         raise UnreachableError(f"unsupported reply: {error}") from error
 
 
-def _broker(pod: str, replies: Sequence[Reply | DisqueError], now_s: float) -> Broker:
-    info, hello, nodes, leaving, *settings, user = replies
+def _broker(pod: str, replies: Sequence[Reply | DisqueError], asked: Asked, now_s: float) -> Broker:
+    info, hello, nodes, leaving, *more, user = replies
+    settings, more = more[: len(asked.directives)], more[len(asked.directives) :]
+    pauses, about_users = more[: len(asked.queues)], more[len(asked.queues) :]
     fields = _info_fields(_text(info))
     version = fields.get("disqued_version") or fields.get("disque_version", "")
     uptime_s = _number(fields, "uptime_in_seconds")
@@ -203,6 +220,34 @@ def _broker(pod: str, replies: Sequence[Reply | DisqueError], now_s: float) -> B
         uptime_s=uptime_s,
         config=_config(settings),
         password_hashes=hashes,
+        users=dict(_users(about_users[:1])),
+        permissions=_permissions(about_users[1:]),
+        pauses={
+            queue: _text(reply)
+            for queue, reply in zip(asked.queues, pauses, strict=True)
+            if not isinstance(reply, DisqueError)
+        },
+    )
+
+
+def _users(replies: Sequence[Reply | DisqueError]) -> Iterator[tuple[str, str]]:
+    """Yield the users in the reply to ACL LIST with their rules; none of a broker that has no ACL."""
+    for reply in replies:
+        for line in reply if isinstance(reply, list) else ():
+            _, name, rules = _text(line).split(" ", 2)
+            yield name, rules
+
+
+def _permissions(replies: Sequence[Reply | DisqueError]) -> frozenset[str]:
+    """Return the categories and commands in the replies to ACL CAT; none of a broker that has no ACL."""
+    if not all(isinstance(reply, list) for reply in replies):
+        return frozenset()
+    signs = ("@", "")
+    return frozenset(
+        sign + _text(word)
+        for sign, reply in zip(signs, replies, strict=False)
+        if isinstance(reply, list)
+        for word in reply
     )
 
 

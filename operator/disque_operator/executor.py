@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from disque_operator import brokers
-from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod, Issue
+from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod, Issue, WriteStatus
 from disque_operator.brokers import CommandFailedError, Connection
 from disque_operator.kube import CONFLICT, NAMESPACE_TERMINATING, Kube, KubeError
 from disque_operator.logs import ClusterLogger
@@ -114,6 +114,8 @@ async def _execute(action: Action, context: ExecutorContext) -> None:
             await context.kube.delete(kind, context.namespace, name, uid)
         case DeletePod(name, uid):
             await context.kube.delete("Pod", context.namespace, name, uid)
+        case WriteStatus(resource, status):
+            await context.kube.write_status(resource, status)
         case Command(pod, node_id, words):
             connection = context.connections.get(pod)
             if connection is None:
@@ -132,5 +134,7 @@ def _what(action: Action) -> str:
             return f"delete {kind} {name}"
         case DeletePod(name):
             return f"delete Pod {name}"
+        case WriteStatus(resource):
+            return f"status of {resource['kind']} {resource['metadata']['name']}"
         case Command(pod, _, words, _, secret):
             return f"command {pod}: {' '.join(words[:3]) + ' …' if secret else ' '.join(words)}"

@@ -48,6 +48,8 @@ class _Kind:
 
 KINDS: Final = {
     names.KIND: _Kind(names.API_VERSION, names.PLURAL),
+    names.USER_KIND: _Kind(names.API_VERSION, names.USER_PLURAL),
+    names.QUEUE_KIND: _Kind(names.API_VERSION, names.QUEUE_PLURAL),
     "Certificate": _Kind("cert-manager.io/v1", "certificates"),
     "ConfigMap": _Kind("v1", "configmaps"),
     "Event": _Kind("v1", "events"),
@@ -216,14 +218,14 @@ class Kube:
             if error.status != NOT_FOUND:
                 raise
 
-    async def write_status(self, cluster: Json, status: Json) -> Json:
-        """Replace the status of a cluster; fails with CONFLICT if the cluster has changed since it was observed."""
-        metadata = cluster["metadata"]
+    async def write_status(self, resource: Json, status: Json) -> Json:
+        """Replace the status of a resource; fails with CONFLICT if the resource has changed since it was observed."""
+        kind, metadata = resource["kind"], resource["metadata"]
         return await self._request(
             "status",
             "PATCH",
-            names.KIND,
-            _path(names.KIND, metadata["namespace"], metadata["name"]) + "/status",
+            kind,
+            _path(kind, metadata["namespace"], metadata["name"]) + "/status",
             {"fieldManager": names.MANAGER},
             [
                 {"op": "replace", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]},

@@ -79,41 +79,45 @@ async def login(memo: kopf.Memo, **_: Any) -> kopf.AiohttpSession:
 @kopf.index(names.API_VERSION, names.PLURAL)
 async def clusters(body: kopf.Body, **_: Any) -> dict[Key, Json]:
     """Keep all resources."""
-    return {cluster_of(names.KIND, body["metadata"]): entry(body, names.KIND)}
+    return {cluster_of(names.KIND, dict(body)): entry(body, names.KIND)}
 
 
 @kopf.on.create(names.API_VERSION, names.PLURAL)
 @kopf.on.update(names.API_VERSION, names.PLURAL)
 async def reconcile(body: kopf.Body, memo: kopf.Memo, **_: Any) -> None:
     """Reconcile a resource that is new, or whose spec, labels or annotations have changed."""
-    memo.runtime.queue.wake(cluster_of(names.KIND, body["metadata"]))
+    memo.runtime.queue.wake(cluster_of(names.KIND, dict(body)))
 
 
 @kopf.on.event(names.API_VERSION, names.PLURAL)
 async def cluster_reported(body: kopf.Body, event: kopf.RawEvent, memo: kopf.Memo, **_: Any) -> None:
     """Note that the watch works; reconcile a resource that was deleted."""
     is_gone = event["type"] == "DELETED"
-    memo.runtime.reported(names.KIND, body["metadata"], is_gone=is_gone)
+    memo.runtime.reported(names.KIND, dict(body), is_gone=is_gone)
     if is_gone:
         LAST_HANDLED.forget(body["metadata"]["uid"])
-        memo.runtime.queue.wake(cluster_of(names.KIND, body["metadata"]))
+        memo.runtime.queue.wake(cluster_of(names.KIND, dict(body)))
 
 
 async def children(body: kopf.Body, param: Any = None, **_: Any) -> dict[Key, Json]:
     """Keep the objects of all clusters."""
-    return {cluster_of(param, body["metadata"]): entry(body, param)}
+    return {cluster_of(param, dict(body)): entry(body, param)}
 
 
 async def child_changed(body: kopf.Body, event: kopf.RawEvent, memo: kopf.Memo, param: Any = None, **_: Any) -> None:
     """Reconcile the cluster of an object that was created, changed or deleted."""
-    memo.runtime.reported(param, body["metadata"], is_gone=event["type"] == "DELETED")
-    memo.runtime.queue.wake(cluster_of(param, body["metadata"]))
+    memo.runtime.reported(param, dict(body), is_gone=event["type"] == "DELETED")
+    memo.runtime.queue.wake(cluster_of(param, dict(body)))
 
 
 for _kind in LISTED:
     _api, _plural = KINDS[_kind].api, KINDS[_kind].plural
     kopf.index(_api, _plural, labels=_LABELLED, id="children", param=_kind)(children)
     kopf.on.event(_api, _plural, labels=_LABELLED, id=_kind, param=_kind)(child_changed)
+for _kind in names.DECLARED:
+    _api, _plural = KINDS[_kind].api, KINDS[_kind].plural
+    kopf.index(_api, _plural, id="children", param=_kind)(children)
+    kopf.on.event(_api, _plural, id=_kind, param=_kind)(child_changed)
 
 
 @kopf.on.probe(id="problems", errors=kopf.ErrorsMode.PERMANENT)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 GROUP: Final = "disque.dev"
 VERSION: Final = "v1alpha1"
@@ -11,6 +12,12 @@ SERVED: Final = (VERSION, "v1beta1")
 """All API versions. They have the same fields, so the API server converts objects by changing `apiVersion`."""
 KIND: Final = "DisqueCluster"
 PLURAL: Final = "disqueclusters"
+USER_KIND: Final = "DisqueUser"
+USER_PLURAL: Final = "disqueusers"
+QUEUE_KIND: Final = "DisqueQueue"
+QUEUE_PLURAL: Final = "disquequeues"
+DECLARED: Final = (USER_KIND, QUEUE_KIND)
+"""The kinds of resources that name their cluster in `spec.clusterRef`."""
 API_VERSION: Final = f"{GROUP}/{VERSION}"
 MANAGER: Final = "disque-operator"
 """The field manager of applied objects, and the value of `app.kubernetes.io/managed-by`."""
@@ -64,6 +71,8 @@ TEMPLATE_DIGEST: Final = f"{GROUP}/template"
 """On the StatefulSet: a digest of the pod template as the operator made it."""
 APPLIED: Final = f"{GROUP}/applied"
 """On all objects of a cluster: a digest of the manifest that was applied last. It reveals removed fields."""
+USER_LABEL: Final = f"{GROUP}/user"
+"""On the Secret with the generated password of a user: the name of its DisqueUser."""
 OPERATOR_LABELS: Final = {"app.kubernetes.io/name": MANAGER}
 """Labels of the operator's pods, for the NetworkPolicy."""
 
@@ -132,6 +141,21 @@ def authority_secret(cluster: str) -> str:
 def ca_config_map(cluster: str) -> str:
     """Return the name of the ConfigMap with `ca.crt`, by which clients verify brokers."""
     return f"{cluster}-ca"
+
+
+def user_secret(user: str) -> str:
+    """Return the name of the Secret with the generated password of a DisqueUser."""
+    return f"{user}-disque-user"
+
+
+def cluster_of(resource: Mapping[str, Any]) -> str:
+    """Return the cluster that a DisqueUser or a DisqueQueue names; empty if it names none."""
+    return str(((resource.get("spec") or {}).get("clusterRef") or {}).get("name") or "")
+
+
+def queue_of(resource: Mapping[str, Any]) -> str:
+    """Return the queue of a DisqueQueue."""
+    return str((resource.get("spec") or {}).get("queueName") or resource["metadata"]["name"])
 
 
 def disruption_budget(cluster: str) -> str:

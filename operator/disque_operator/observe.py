@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import re
 import ssl
 from collections.abc import Callable, Mapping
@@ -17,12 +18,13 @@ from typing import Any, Final
 
 from disque_operator import names, resources
 from disque_operator.apivalues import Json, condition_of
-from disque_operator.brokers import Connection, TlsPeer, UnreachableError, query
+from disque_operator.brokers import Asked, Connection, TlsPeer, UnreachableError, query
 from disque_operator.busmode import read_mode
 from disque_operator.certificate_files import AUTHORITY, Authorities, TlsFiles, read_authorities, read_files
 from disque_operator.kube import NOT_FOUND, Kube, KubeError
-from disque_operator.observed import Broker, Observed, Passwords, Pod, StatefulSet, Volume
+from disque_operator.observed import Broker, Declared, Kept, Observed, Passwords, Pod, StatefulSet, Volume
 from disque_operator.resources.encryption import secret_name
+from disque_operator.resources.users import KEPT_KEY
 from disque_operator.spec import Spec
 from disque_operator.verification import client_context
 
@@ -88,6 +90,8 @@ class Objects:
     """The Secret with the certificate of the brokers; None if it does not exist."""
     requested: tuple[Json, ...] | None = None
     """The Certificates of the cluster, which no watch reports; None if the API server does not have this resource."""
+    user_secrets: Mapping[str, Json] = field(default_factory=dict)
+    """The Secrets without a label of the cluster that DisqueUsers name, by name."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,15 @@ async def read_objects(kube: Kube, spec: Spec) -> Objects:
     found |= {key: item for key, item in zip(missing, others, strict=True) if item is not None}
     own = await kube.get("Secret", spec.namespace, spec.auth.secret_name) if spec.auth.secret_name else None
     tls = await _tls_secret(kube, spec, found)
-    return Objects(found, own, tuple(await _refusals(kube, spec, found)), tls, await _requested(kube, spec))
+    for kind in names.DECLARED:
+        named = await read_declared(kube, kind, spec.namespace, spec.name)
+        found |= {(kind, item["metadata"]["name"]): item for item in named}
+    secrets = {_secret_of(item) for (kind, _), item in found.items() if kind == names.USER_KIND}
+    missing_secrets = sorted(name for name in secrets if ("Secret", name) not in found)
+    named_secrets = [await kube.get("Secret", spec.namespace, name) for name in missing_secrets]
+    by_name = {secret["metadata"]["name"]: secret for secret in named_secrets if secret is not None}
+    refusals = tuple(await _refusals(kube, spec, found))
+    return Objects(found, own, refusals, tls, await _requested(kube, spec), by_name)
 
 
 async def _tls_secret(kube: Kube, spec: Spec, found: Mapping[tuple[str, str], Json]) -> Json | None:
@@ -130,6 +142,33 @@ async def _requested(kube: Kube, spec: Spec) -> tuple[Json, ...] | None:
             raise
         return None
     return tuple(found)
+
+
+async def read_declared(kube: Kube, kind: str, namespace: str, cluster: str) -> list[Json]:
+    """Read the resources of a kind that name a cluster."""
+    return [item for item in await kube.list(kind, namespace) if names.cluster_of(item) == cluster]
+
+
+def _secret_of(user: Json) -> str:
+    """Return the name of the Secret with the password of a DisqueUser."""
+    own = ((user.get("spec") or {}).get("passwordSecret") or {}).get("name")
+    return str(own or names.user_secret(user["metadata"]["name"]))
+
+
+def secrets_of_users(objects: Objects) -> frozenset[str]:
+    """Return the names of the Secrets that DisqueUsers name and the operator did not make."""
+    users = [item for (kind, _), item in objects.by_name.items() if kind == names.USER_KIND]
+    own = (((user.get("spec") or {}).get("passwordSecret") or {}).get("name") for user in users)
+    return frozenset(name for name in own if name)
+
+
+def declared(found: Mapping[tuple[str, str], Json], kind: str, secrets: Mapping[str, Json]) -> tuple[Declared, ...]:
+    """Return the resources of a kind, the oldest first, with the Secrets that they name."""
+    resources = sorted(
+        (item for (other, _), item in found.items() if other == kind),
+        key=lambda item: (item["metadata"].get("creationTimestamp") or "", item["metadata"]["name"]),
+    )
+    return tuple(Declared(item, secrets.get(_secret_of(item))) for item in resources)
 
 
 async def _get(kube: Kube, spec: Spec, kind: str, name: str) -> Json | None:
@@ -161,7 +200,8 @@ async def observe_cluster(
             key=lambda pod: pod.ordinal,
         )
     )
-    passwords = _passwords(found.by_name.get(("Secret", names.auth_secret(spec.name))), now_s)
+    auth = found.by_name.get(("Secret", names.auth_secret(spec.name)))
+    passwords = _passwords(auth, now_s)
     client_passwords = _passwords(found.by_name.get(("Secret", names.client_secret(spec.name))), now_s)
     own_password = _data(found.own_secret).get("password")
     keys = _keys(passwords, client_passwords, own_password)
@@ -169,8 +209,16 @@ async def observe_cluster(
     files = read_files(_data(tls_secret)) if tls_secret is not None else None
     context = _context(spec, found, files)
     asked = [pod for pod in pods if pod.ip and pod.phase == "Running"]
-    directives = {*ALWAYS_ASKED, *resources.settings(spec)}
-    answers = await asyncio.gather(*(_ask(spec, pod, address(pod), keys, directives, now_s, context) for pod in asked))
+    kept = {kind: kept_in(auth, kind, now_s) for kind in ("users", "queues")}
+    labelled = {name: item for (kind, name), item in found.by_name.items() if kind == "Secret"}
+    users = declared(found.by_name, names.USER_KIND, {**found.user_secrets, **labelled})
+    declared_queues = declared(found.by_name, names.QUEUE_KIND, {})
+    questions = Asked(
+        sorted({*ALWAYS_ASKED, *resources.settings(spec)}),
+        users=bool(users or kept["users"]),
+        queues=sorted({*(names.queue_of(queue.resource) for queue in declared_queues), *kept["queues"]}),
+    )
+    answers = await asyncio.gather(*(_ask(spec, pod, address(pod), keys, questions, now_s, context) for pod in asked))
     known = {member.get("pod"): member.get("nodeId") or "" for member in status.get("members") or ()}
     brokers = {
         pod.name: _named(answer[0], known)
@@ -192,6 +240,10 @@ async def observe_cluster(
         authorities=_authorities(found.by_name.get(("Secret", names.authority_secret(spec.name))), now_s),
         serves_certificates=found.requested is not None,
         children={**found.by_name, **{("Certificate", one["metadata"]["name"]): one for one in found.requested or ()}},
+        users=users,
+        queues=declared_queues,
+        kept_users=kept["users"],
+        kept_queues=kept["queues"],
         quota=_quota(found.refusals, now_s),
         status=status,
     )
@@ -206,7 +258,7 @@ async def _ask(
     pod: Pod,
     address: str,
     keys: tuple[str, ...],
-    directives: set[str],
+    asked: Asked,
     now_s: float,
     context: ssl.SSLContext | None,
 ) -> tuple[Broker, Connection] | str:
@@ -215,7 +267,7 @@ async def _ask(
         return UNVERIFIABLE
     tls = TlsPeer(context, own_host) if pod.tls and context is not None else None
     try:
-        broker, connection = await query(pod.name, address, keys, directives, now_s, tls)
+        broker, connection = await query(pod.name, address, keys, asked, now_s, tls)
     except UnreachableError as error:
         return str(error)
     host = broker.config.get(ANNOUNCED, "")
@@ -403,6 +455,24 @@ def _authorities(secret: Json | None, now_s: float) -> Authorities | None:
     changed_at = annotations.get(names.ROTATED_AT, "")
     rotation = _count(annotations.get(names.ROTATION))
     return read_authorities(_data(secret), rotation, changed_at, _age_s(changed_at, now_s))
+
+
+def kept_in(secret: Json | None, kind: str, now_s: float) -> dict[str, Kept]:
+    """Return what the Secret keeps about users or queues."""
+    try:
+        entries = json.loads(_data(secret).get(KEPT_KEY) or "{}").get(kind) or {}
+    except ValueError:
+        return {}
+    return {
+        name: Kept(
+            entry["uid"],
+            entry["retain"],
+            entry.get("rules", ""),
+            entry.get("removedAt", ""),
+            _age_s(entry.get("removedAt"), now_s),
+        )
+        for name, entry in entries.items()
+    }
 
 
 def _data(secret: Json | None) -> dict[str, str]:

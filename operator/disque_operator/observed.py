@@ -108,6 +108,12 @@ class Broker:
     `cluster-announce-hostname`."""
     password_hashes: frozenset[str] = field(default=frozenset(), repr=False)
     """The `password_hash` of each password that it accepts; empty if it needs none."""
+    users: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The rules of its users by name, as ACL LIST shows them; empty if no resource concerns users."""
+    permissions: frozenset[str] = frozenset()
+    """The commands and categories (`@producer`) that its rules can name; empty if no resource concerns users."""
+    pauses: Mapping[str, str] = field(default_factory=dict)
+    """`none`, `in`, `out` or `all`, by queue, for the queues that resources name."""
 
 
 @dataclass(frozen=True)
@@ -177,6 +183,31 @@ class Revert:
 
 
 @dataclass(frozen=True)
+class Declared:
+    """A DisqueUser or a DisqueQueue of the cluster."""
+
+    resource: Json
+    """The object, without its managed fields."""
+    secret: Json | None = None
+    """The Secret with the password of a user, its own or the generated one; None if it does not exist."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What the Secret `names.auth_secret` keeps about a user or a queue, for when its resource is deleted."""
+
+    uid: str
+    """The UID of the resource."""
+    retain: bool
+    """Whether everything stays when the resource is deleted."""
+    rules: str = field(default="", repr=False)
+    """The rules of a user that all brokers accepted, which brokers read when they start."""
+    removed_at: str = ""
+    """When the resource was found to be deleted; empty before, and if it is retained."""
+    removed_s_ago: float = 0.0
+
+
+@dataclass(frozen=True)
 class Observed:
     """Everything that was observed."""
 
@@ -200,6 +231,14 @@ class Observed:
     """The authorities of the cluster's own; None if there are none."""
     serves_certificates: bool = False
     """Whether the API server has the resources of cert-manager. It is looked up only with `tls.issuerRef`."""
+    users: tuple[Declared, ...] = ()
+    """The DisqueUsers of the cluster, the oldest first."""
+    queues: tuple[Declared, ...] = ()
+    """The DisqueQueues of the cluster, the oldest first."""
+    kept_users: Mapping[str, Kept] = field(default_factory=dict)
+    """By the name of the user."""
+    kept_queues: Mapping[str, Kept] = field(default_factory=dict)
+    """By the name of the queue."""
     children: Mapping[tuple[str, str], Json] = field(default_factory=dict)
     """All objects with the label or with a name of the cluster (`names`), by kind and name."""
     reverts: Mapping[tuple[str, str], Revert] = field(default_factory=dict)

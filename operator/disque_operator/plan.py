@@ -17,7 +17,8 @@ round observes again and continues from there.
 10. `children`: create and restore objects
 11. `rollout`: replace pods, one at a time
 12. `settings`: directives that change at run time
-13. `claims`: expand claims
+13. `users`, `queues`: DisqueUsers and DisqueQueues of the cluster
+14. `claims`: expand claims
 
 The first action that fails ends the round. Actions that may fail for long because of a user's mistake, such as an
 invalid template, a rejected directive or a StorageClass that cannot expand, therefore come after those that keep the
@@ -38,10 +39,12 @@ from disque_operator import (
     heal,
     names,
     passwords,
+    queues,
     rollout,
     scale,
     settings,
     updates,
+    users,
 )
 from disque_operator.actions import Apply, DeleteChild, Issue
 from disque_operator.apivalues import Json
@@ -149,6 +152,8 @@ def _decide(view: ClusterView, fresh: str) -> _Decided:
     secured = (password.decision, certificate.decision, guard.decision)
     size = scale.decide(view)
     update = updates.decide(view, guard.mode)
+    user = users.decide(view, fresh, certificate.wanted.trusted)
+    queue = queues.decide(view)
     wanted = Wanted(
         size.replicas,
         password.wanted,
@@ -159,12 +164,14 @@ def _decide(view: ClusterView, fresh: str) -> _Decided:
         update.image,
         update.state,
         view.observed.operator_namespace,
+        users=user.kept,
+        queues=queue.kept,
     )
     marks = claims.decide(view, size.replicas, size.drained)
     objects = children.decide(view, wanted)
     noted = Decision(notes=update.notes)
     if size.replicas == 0:
-        decision = joined((*secured, marks, objects, size.decision, noted))
+        decision = joined((*secured, marks, objects, size.decision, user.decision, queue.decision, noted))
         return _Decided(decision, update.turn, None, update.available_image)
     replaced = rollout.drained_first(view)
     victim = names.pod(view.spec.name, size.victim) if size.victim is not None else ""
@@ -173,18 +180,10 @@ def _decide(view: ClusterView, fresh: str) -> _Decided:
     by_annotation = drain.annotated(view, busy=size.decision.disrupts or bool(cancelled))
     busy = size.decision.disrupts or by_annotation.decision.disrupts or bool(cancelled)
     rolled = rollout.decide(view, busy=busy)
-    first = [*secured, heal.decide(view), marks, Decision(cancelled), size.decision]
-    decisions = [
-        *first,
-        by_annotation.decision,
-        objects,
-        rolled.decision,
-        settings.decide(view),
-        claims.expand(view),
-        noted,
-    ]
+    first = [*secured, heal.decide(view), marks, Decision(cancelled), size.decision, by_annotation.decision]
+    last = [settings.decide(view), user.decision, queue.decision, claims.expand(view), noted]
     entry = size.entry or by_annotation.entry or rolled.entry
-    return _Decided(joined(decisions), update.turn, entry, update.available_image)
+    return _Decided(joined([*first, objects, rolled.decision, *last]), update.turn, entry, update.available_image)
 
 
 def _invalid(text: str) -> Note:

@@ -9,6 +9,7 @@ written only over the version of the cluster that it was made from.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 import secrets
@@ -20,6 +21,7 @@ from typing import Final, TypeAlias
 from disque_operator import logs, names, observe
 from disque_operator.apivalues import Json, condition_of
 from disque_operator.decisions import IDLE_S, SOON_S, Event, Plan
+from disque_operator.declared import without_cluster
 from disque_operator.executor import ExecutorContext, FailedError, LostError, Permit, StaleError, execute, permitted
 from disque_operator.indexes import Indexes
 from disque_operator.kube import CONFLICT, NOT_FOUND, Kube, KubeError
@@ -176,6 +178,7 @@ class Reconciler:
             if snapshot is not None and _does_anything(snapshot):
                 snapshot = await self._read(key, cache)
         if snapshot is None:
+            await self._report_without_cluster(*key)
             return None
         cache.stale = bool(snapshot.plan.actions) or snapshot.plan.again_s <= SOON_S
         cache.degraded = snapshot.plan.again_s < IDLE_S
@@ -189,8 +192,8 @@ class Reconciler:
             return None
         cache.cluster = await self._ownership.acquire(key, cache.cluster)
         spec = parse(cache.cluster)
-        self._refer(key, referenced_secrets(spec))
         cache.objects = await observe.read_objects(self._kube, spec)
+        self._refer(key, referenced_secrets(spec) | observe.secrets_of_users(cache.objects))
         cache.read_s = self._clock()
         return await self._observe(cache.cluster, cache.objects)
 
@@ -219,6 +222,16 @@ class Reconciler:
         plan = self._plan(spec, seen.observed, now_s, secrets.token_urlsafe(PASSWORD_BYTES))
         self._turns.report(key, plan.turn)  # nothing was awaited since `ahead_of`, so no other cluster took the turn
         return _Snapshot(cluster, spec, seen, plan)
+
+    async def _report_without_cluster(self, namespace: str, name: str) -> None:
+        """Report in the status of DisqueUsers and DisqueQueues that their cluster does not exist."""
+        for kind in names.DECLARED:
+            for resource in await observe.read_declared(self._kube, kind, namespace, name):
+                status = without_cluster(resource, self._now().timestamp())
+                if status != (resource.get("status") or {}):
+                    with contextlib.suppress(LostError):
+                        async with permitted(self._permit):
+                            await self._kube.write_status(resource, status)
 
     async def _carry_out(self, snapshot: _Snapshot, cache: _Cache) -> float:
         """Execute the plan and write the status; return the seconds until the next round."""
@@ -306,7 +319,8 @@ class Reconciler:
 
 
 def _is_watched(item: Json) -> bool:
-    return item["kind"] in observe.LISTED and names.CLUSTER_LABEL in (item["metadata"].get("labels") or {})
+    labelled = item["kind"] in observe.LISTED and names.CLUSTER_LABEL in (item["metadata"].get("labels") or {})
+    return labelled or item["kind"] in names.DECLARED
 
 
 def _does_anything(snapshot: _Snapshot) -> bool:

@@ -15,7 +15,7 @@ import kopf
 from disque_operator import names, observe
 from disque_operator.apivalues import Json
 from disque_operator.indexes import Indexes
-from disque_operator.kube import NOT_FOUND, Kube, KubeError
+from disque_operator.kube import KINDS, NOT_FOUND, Kube, KubeError
 from disque_operator.lease import Lease
 from disque_operator.metrics import Metrics
 from disque_operator.observe import LISTED, Address
@@ -103,14 +103,15 @@ class Runtime:
             NotInstalledError: The CustomResourceDefinition is not installed.
             KubeError: The API server is unreachable or denies access.
         """
-        try:
-            await self._list(names.KIND)
-        except KubeError as error:
-            if error.status != NOT_FOUND:
-                raise
-            raise NotInstalledError(
-                f"CustomResourceDefinition {names.PLURAL}.{names.GROUP} is not installed: apply manifests/crd"
-            ) from error
+        for kind in (names.KIND, *names.DECLARED):
+            try:
+                await self._list(kind)
+            except KubeError as error:
+                if error.status != NOT_FOUND:
+                    raise
+                raise NotInstalledError(
+                    f"CustomResourceDefinition {KINDS[kind].plural}.{names.GROUP} is not installed: apply manifests/crd"
+                ) from error
 
     def start(self, clusters: kopf.Index[Key, Json], children: kopf.Index[Key, Json]) -> None:
         """Start all tasks. The indexes contain what kopf's watches report."""
@@ -172,10 +173,11 @@ class Runtime:
             self._listed_s = boottime_s()
 
     async def _list(self, kind: str) -> None:
-        labels = names.CLUSTER_LABEL if kind != names.KIND else ""
+        ours = (names.KIND, *names.DECLARED)
+        labels = names.CLUSTER_LABEL if kind not in ours else ""
         found: list[Json] = []
         for namespace in self.options.namespaces or (None,):
-            found += await self.kube.list(kind, namespace, labels=labels, only_metadata=True)
+            found += await self.kube.list(kind, namespace, labels=labels, only_metadata=kind not in names.DECLARED)
         self.watches.listed(kind, found)
 
     def _stale(self, key: Key) -> None:
@@ -196,7 +198,7 @@ class Runtime:
         )
         return [text for is_so, text in checks if is_so]
 
-    def reported(self, kind: str, metadata: Json, *, is_gone: bool) -> None:
+    def reported(self, kind: str, body: Json, *, is_gone: bool) -> None:
         """Handle a watch event."""
         self.metrics.event(kind)
-        self.watches.reported(kind, metadata, is_gone=is_gone)
+        self.watches.reported(kind, body, is_gone=is_gone)

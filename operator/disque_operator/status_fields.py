@@ -19,23 +19,23 @@ Number: TypeAlias = Annotated[int, WithJsonSchema({"type": "number"})]
 """Written as a whole number; the schema leaves room for fractions."""
 
 
-def _map_by(key: str) -> dict[str, JsonValue]:
+def map_by(key: str) -> dict[str, JsonValue]:
+    """Return the extension of a schema of a list whose entries are identified by a key."""
     return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}
 
 
-class _Part(BaseModel):
+class Part(BaseModel):
+    """An object in a status."""
+
     model_config = ConfigDict(
         frozen=True, alias_generator=to_camel, validate_by_name=True, validate_by_alias=True, extra="forbid"
     )
 
 
-class Condition(_Part):
-    """A condition of the cluster."""
+class Condition(Part):
+    """A condition of the resource."""
 
-    type: str = Field(
-        description="Ready, ClusterFormed, AllMembersReachable, Progressing, Draining, Degraded, Updated, "
-        "ReconcileSuccess or SpecValid."
-    )
+    type: str = Field(description="The condition, such as Ready: see docs/operations/kubernetes.md.")
     status: Literal["True", "False", "Unknown"] = Field(description="Whether the condition holds.")
     reason: str = Field(description="Why, as one word for programs.")
     message: str = Field(description="Why, as a sentence for people, with what to do about it.")
@@ -43,7 +43,7 @@ class Condition(_Part):
     observed_generation: int = Field(default=0, description="The generation of the resource that this describes.")
 
 
-class Member(_Part):
+class Member(Part):
     """A member of the cluster."""
 
     pod: str = Field(description="The pod of the member.")
@@ -64,20 +64,20 @@ class Member(_Part):
     message: str = Field(default="", description="What is wrong with the member; empty if nothing is.")
 
 
-class JobCounts(_Part):
+class JobCounts(Part):
     """Jobs of the whole cluster."""
 
     registered: int = Field(default=0, description="Jobs in the memory of all members; each copy counts.")
     queued: int = Field(default=0, description="Jobs in queues, waiting for a worker.")
 
 
-class Binding(_Part):
+class Binding(Part):
     """The Secret for clients, as the Service Binding specification finds it."""
 
     name: str = Field(description="The Secret with `type`, `provider`, `host`, `port`, `uri`, `username`, `password`.")
 
 
-class DrainProgress(_Part):
+class DrainProgress(Part):
     """The drain that is in progress; absent if there is none."""
 
     pod: str = Field(default="", description="The pod that is drained.")
@@ -92,7 +92,7 @@ class DrainProgress(_Part):
     started_at: Timestamp = Field(default="", description="When the drain started.")
 
 
-class CertificateStatus(_Part):
+class CertificateStatus(Part):
     """The certificate of the brokers."""
 
     secret_name: str = Field(default="", description="The Secret that the brokers read it from.")
@@ -106,7 +106,7 @@ class CertificateStatus(_Part):
     )
 
 
-class ClusterStatus(_Part):
+class ClusterStatus(Part):
     """The observed state of the cluster, and what the operator is doing."""
 
     observed_generation: int = Field(
@@ -142,12 +142,12 @@ class ClusterStatus(_Part):
     )
     certificate: CertificateStatus | None = None
     conditions: tuple[Condition, ...] = Field(
-        default=(), description="Conditions of the cluster.", json_schema_extra=_map_by("type")
+        default=(), description="Conditions of the cluster.", json_schema_extra=map_by("type")
     )
     members: tuple[Member, ...] = Field(
         default=(),
         description="Members of the cluster, ordered by the ordinals of their pods.",
-        json_schema_extra=_map_by("pod"),
+        json_schema_extra=map_by("pod"),
     )
     jobs: JobCounts = JobCounts()
     drain: DrainProgress | None = None

@@ -55,21 +55,21 @@ class WatchTracker:
         """Return whether an object no longer exists although a watch has reported it last as existing."""
         return body["metadata"]["uid"] in self._gone
 
-    def reported(self, kind: str, metadata: Json, *, is_gone: bool) -> None:
+    def reported(self, kind: str, body: Json, *, is_gone: bool) -> None:
         """Handle a watch event."""
-        uid = metadata["uid"]
+        uid = body["metadata"]["uid"]
         self._gone.discard(uid)
         self._objects.pop(uid, None)
         if not is_gone:
-            self._objects[uid] = _reported(kind, metadata, metadata["resourceVersion"])
+            self._objects[uid] = _reported(kind, body, body["metadata"]["resourceVersion"])
 
     def listed(self, kind: str, items: Iterable[Json]) -> None:
         """Handle a list of all objects of a kind."""
-        present = {item["metadata"]["uid"]: item["metadata"] for item in items}
-        for uid, metadata in present.items():
+        present = {item["metadata"]["uid"]: item for item in items}
+        for uid, item in present.items():
             self._gone.discard(uid)
-            known = self._objects.setdefault(uid, _reported(kind, metadata, ""))
-            if known.version == metadata["resourceVersion"]:
+            known = self._objects.setdefault(uid, _reported(kind, item, ""))
+            if known.version == item["metadata"]["resourceVersion"]:
                 known.lists = 0
             else:
                 self._differs(known)
@@ -85,12 +85,16 @@ class WatchTracker:
         self._stale(known.cluster)
 
 
-def _reported(kind: str, metadata: Json, version: str) -> _Reported:
-    namespace, name = metadata["namespace"], metadata["name"]
-    return _Reported(kind, f"{namespace}/{name}", cluster_of(kind, metadata), version)
+def _reported(kind: str, body: Json, version: str) -> _Reported:
+    namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
+    return _Reported(kind, f"{namespace}/{name}", cluster_of(kind, body), version)
 
 
-def cluster_of(kind: str, metadata: Json) -> Key:
+def cluster_of(kind: str, body: Json) -> Key:
     """Return the cluster that an object belongs to."""
-    name = metadata["name"] if kind == names.KIND else (metadata.get("labels") or {}).get(names.CLUSTER_LABEL, "")
-    return metadata["namespace"], name
+    metadata = body["metadata"]
+    if kind == names.KIND:
+        return metadata["namespace"], metadata["name"]
+    if kind in names.DECLARED:
+        return metadata["namespace"], names.cluster_of(body)
+    return metadata["namespace"], (metadata.get("labels") or {}).get(names.CLUSTER_LABEL, "")

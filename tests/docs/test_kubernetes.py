@@ -21,7 +21,7 @@ PAGE = (ROOT / "docs" / "operations" / "kubernetes.md").read_text(encoding="utf-
 HOWTO = (ROOT / "docs" / "howto" / "kubernetes.md").read_text(encoding="utf-8")
 INSIDE = (ROOT / "docs" / "architecture" / "operator.md").read_text(encoding="utf-8")
 REASONS = PAGE.split("<!-- reasons")[1].split("<!-- end of reasons -->")[0]
-MAKERS = {"problem": 0, "progress": 0, "_later": 0, "Note": 1, "condition": 2, "FailedError": 0}
+MAKERS = {"problem": 0, "progress": 0, "_later": 0, "Note": 1, "condition": 2, "FailedError": 0, "Verdict": 1}
 """Functions that make a condition, and which of their arguments is the reason."""
 REASON = re.compile(r"[A-Z][A-Za-z]+")
 

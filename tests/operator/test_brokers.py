@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from disque_operator import brokers
-from disque_operator.brokers import CommandFailedError, Connection, UnreachableError
+from disque_operator.brokers import Asked, CommandFailedError, Connection, UnreachableError
 from disque_operator.observed import LOCKED, Broker, password_hash
 from support.cluster import RealCluster, RealNode
 
@@ -27,7 +27,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
 
 
 def look(node: RealNode, *passwords: str) -> tuple[Broker, Connection]:
-    return asyncio.run(brokers.query("c-0", node.address, passwords, DIRECTIVES, time.time()))
+    return asyncio.run(brokers.query("c-0", node.address, passwords, Asked(DIRECTIVES), time.time()))
 
 
 @contextmanager
@@ -69,7 +69,7 @@ async def received(node: RealNode, password: str) -> bytes:
 
     async with await asyncio.start_server(relay, "127.0.0.1", 0) as server:
         host, port = server.sockets[0].getsockname()
-        await brokers.query("c-0", f"{host}:{port}", (password,), DIRECTIVES, time.time())
+        await brokers.query("c-0", f"{host}:{port}", (password,), Asked(DIRECTIVES), time.time())
         await finished.wait()
     return bytes(found)
 
@@ -208,7 +208,7 @@ def test_refused_connection_is_unreachable() -> None:
         nobody.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{nobody.getsockname()[1]}"
         with pytest.raises(UnreachableError, match="no answer"):
-            asyncio.run(brokers.query("c-0", address, (), (), time.time()))
+            asyncio.run(brokers.query("c-0", address, (), Asked(), time.time()))
 
 
 def test_server_of_another_protocol_is_unreachable() -> None:
@@ -221,7 +221,7 @@ def test_server_of_another_protocol_is_unreachable() -> None:
         async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
             host, port = server.sockets[0].getsockname()
             with pytest.raises(UnreachableError):
-                await brokers.query("c-0", f"{host}:{port}", (), (), time.time())
+                await brokers.query("c-0", f"{host}:{port}", (), Asked(), time.time())
 
     asyncio.run(main())
 
@@ -264,3 +264,20 @@ def test_loading_broker_reports_only_that_it_is_loading_and_its_passwords(
         cluster.wait_until(lambda: not look(one, "new")[0].loading)
         node, _ = look(one, "new")
         assert (node.jobs, node.password_hashes) == (40_000, hashes("old", "new"))
+
+
+def test_query_tells_users_permissions_and_pauses_when_asked(cluster: RealCluster) -> None:
+    one = cluster.nodes[0]
+    one.call("ACL", "SETUSER", "mail", "on", ">secret", "~mail:*", "+@producer")
+    one.call("PAUSE", "paused", "out")
+    try:
+        asked = Asked(DIRECTIVES, users=True, queues=["paused", "no such queue"])
+        node, _ = asyncio.run(brokers.query("c-0", one.address, (), asked, time.time()))
+    finally:
+        one.call("ACL", "DELUSER", "mail")
+        one.call("PAUSE", "paused", "none")
+    assert node.users["mail"] == f"on #{password_hash('secret')} ~mail:* +@producer"
+    assert {"@producer", "@all", "addjob", "config|get"} <= node.permissions
+    assert node.pauses == {"paused": "out", "no such queue": "none"}
+    assert "maxmemory" in node.config
+    assert node.password_hashes == hashes()

@@ -14,8 +14,11 @@ import yaml
 from disque_operator import names
 from disque_operator.apivalues import Json
 from disque_operator.directives import FREE, OWNED
-from disque_operator.schema.definition import page
-from disque_operator.spec import Spec, SpecFields, field_name, parse
+from disque_operator.part_status import QueueStatus, UserStatus
+from disque_operator.queuespec import QueueFields
+from disque_operator.schema.definition import RESOURCES, Resource, page
+from disque_operator.spec import Section, Spec, SpecFields, field_name, parse
+from disque_operator.userspec import UserFields
 from disqued.config.options import OPTIONS
 from support.manifests import EVERYTHING, ROOT, SAMPLES, sample
 
@@ -76,12 +79,38 @@ def unknown(value: Any, tree: Json, path: str = "spec") -> Iterator[str]:
                 yield f"{path}.{name}"
 
 
-def test_definition_is_up_to_date() -> None:
-    assert FILE.read_text() == page(), "run: make manifests"
+KINDS = pytest.mark.parametrize("resource", RESOURCES, ids=lambda resource: resource.kind)
 
 
-def test_definition_fits_into_the_annotation_of_kubectl_apply() -> None:
-    assert len(FILE.read_text()) < LARGEST_ANNOTATION
+@KINDS
+def test_definition_is_up_to_date(resource: Resource) -> None:
+    assert (FILE.parent / f"{resource.plural}.yaml").read_text() == page(resource), "run: make manifests"
+
+
+@KINDS
+def test_definition_fits_into_the_annotation_of_kubectl_apply(resource: Resource) -> None:
+    assert len(page(resource)) < LARGEST_ANNOTATION
+
+
+@KINDS
+def test_defaults_complete_no_optional_object_that_has_required_fields(resource: Resource) -> None:
+    """The API server would add the object with its defaults, and then reject it."""
+    wrong = [path for path, node in nodes(resource.spec, "spec") if "default" in node and "required" in node]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "status"),
+    [(names.USER_KIND, UserFields, UserStatus), (names.QUEUE_KIND, QueueFields, QueueStatus)],
+)
+def test_schema_of_parts_has_exactly_the_fields_of_the_models(
+    kind: str, fields: type[Section], status: type[UserStatus | QueueStatus]
+) -> None:
+    resource = next(resource for resource in RESOURCES if resource.kind == kind)
+    assert set(resource.spec["properties"]) == {field_name(name) for name in fields.model_fields}
+    assert set(resource.status["properties"]) == {field_name(name) for name in status.model_fields}
+    described = [(path, node) for path, node in nodes(resource.spec, "spec") if not path.endswith("[]")]
+    assert [path for path, node in described if not node.get("description", "").endswith(".")] == []
 
 
 def test_all_versions_have_the_same_fields_so_that_the_api_server_can_convert_them() -> None:

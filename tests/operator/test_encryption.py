@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from disque_operator import brokers, names, pki
-from disque_operator.brokers import TlsPeer, UnreachableError
+from disque_operator.brokers import Asked, TlsPeer, UnreachableError
 from disque_operator.busmode import BusMode
 from disque_operator.certificate_files import AUTHORITY, CERTIFICATE, KEY, TlsFiles, read_files
 from disque_operator.observed import Broker
@@ -100,7 +100,7 @@ class Cluster:
         context = client_context("", files)
         assert context is not None
         address = f"{LOOPBACK}:{self.ports[number]}"
-        return asyncio.run(brokers.query("jobs-0", address, (), (), time.time(), TlsPeer(context, host)))[0]
+        return asyncio.run(brokers.query("jobs-0", address, (), Asked(), time.time(), TlsPeer(context, host)))[0]
 
     def reaches(self, number: int, files: TlsFiles, host: str = HOST) -> bool:
         try:

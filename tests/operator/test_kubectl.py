@@ -53,6 +53,19 @@ def test_status_shows_conditions_and_members(disque: Plugin) -> None:
     assert [line.split("\t")[0] for line in members.splitlines()] == ["pod", "orders-0", "orders-1", "orders-2"]
 
 
+def test_users_of_the_cluster_are_listed(disque: Plugin, kubernetes: FakeKubernetes) -> None:
+    for name, cluster_name in (("mail", "orders"), ("other", "another")):
+        spec = {"clusterRef": {"name": cluster_name}, "queues": ["mail:*"], "allow": ["@producer", "info"]}
+        state = {"userName": name, "secretName": "mine", "conditions": [condition("Ready", "True", "Applied", "all")]}
+        user = {"metadata": {"name": name, "namespace": "shop"}, "spec": spec, "status": state}
+        kubernetes.add("disqueusers.disque.dev", user)
+    lines = [line.split("\t") for line in disque.ok("users", "orders").splitlines()]
+    assert lines == [
+        ["user", "ready", "queues", "allow", "secret", "reason", "message"],
+        ["mail", "True", "mail:*", "@producer info", "mine", "Applied", "all"],
+    ]
+
+
 def test_status_as_json_is_unchanged(disque: Plugin) -> None:
     shown = disque.json("status", "orders")
     assert shown == {"namespace": "shop", "name": "orders", "generation": 1, "status": running()}

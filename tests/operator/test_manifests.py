@@ -31,6 +31,8 @@ NEEDED: Final = {
     "ServiceAccount": {"create", "patch"},
     "StatefulSet": {"create", "patch"},
     names.KIND: {"get", "list", "watch"},
+    names.USER_KIND: {"get", "list", "watch"},
+    names.QUEUE_KIND: {"get", "list", "watch"},
 }
 """The verbs that the operator needs for each kind. Server-side apply needs patch, and create for new objects."""
 
@@ -63,7 +65,9 @@ def test_operator_has_exactly_the_permissions_it_uses(folder: Path) -> None:
         kind: changed | ({"get", "list", "watch"} if kind in LISTED else set()) for kind, changed in NEEDED.items()
     }
     expected = {(KINDS[kind].api.rpartition("/")[0], KINDS[kind].plural): allowed for kind, allowed in needed.items()}
-    assert verbs(folder) == expected | {(names.GROUP, f"{names.PLURAL}/status"): {"patch"}}
+    assert verbs(folder) == expected | {
+        (names.GROUP, f"{plural}/status"): {"patch"} for plural in (names.PLURAL, names.USER_PLURAL, names.QUEUE_PLURAL)
+    }
     assert not any("*" in allowed for allowed in verbs(folder).values())
 
 

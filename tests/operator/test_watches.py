@@ -11,7 +11,7 @@ from disque_operator.observe import LISTED
 from disque_operator.queue import Key
 from disque_operator.watches import WatchTracker
 
-EVERY_KIND = pytest.mark.parametrize("kind", [names.KIND, *LISTED])
+EVERY_KIND = pytest.mark.parametrize("kind", [names.KIND, *names.DECLARED, *LISTED])
 
 
 class Recorder:
@@ -22,7 +22,7 @@ class Recorder:
         self.subject = WatchTracker(self.stale.append)
 
     def reported(self, kind: str, version: int, name: str = "c", *, is_gone: bool = False) -> None:
-        self.subject.reported(kind, item(version, name)["metadata"], is_gone=is_gone)
+        self.subject.reported(kind, item(version, name), is_gone=is_gone)
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def recorder() -> Recorder:
 def item(version: int, name: str = "c") -> dict[str, Any]:
     labels = {names.CLUSTER_LABEL: "c"}
     known = {"namespace": "ns", "name": name, "uid": f"uid-{name}", "labels": labels}
-    return {"metadata": known | {"resourceVersion": str(version)}}
+    return {"metadata": known | {"resourceVersion": str(version)}, "spec": {"clusterRef": {"name": "c"}}}
 
 
 @EVERY_KIND

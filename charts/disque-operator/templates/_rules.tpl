@@ -3,10 +3,10 @@
 {{- /* Permissions in each watched namespace. */ -}}
 {{- define "disque-operator.rules" -}}
 - apiGroups: [disque.dev]
-  resources: [disqueclusters]
+  resources: [disqueclusters, disqueusers, disquequeues]
   verbs: [get, list, watch]
 - apiGroups: [disque.dev]
-  resources: [disqueclusters/status]
+  resources: [disqueclusters/status, disqueusers/status, disquequeues/status]
   verbs: [patch]
 - apiGroups: [""]
   resources: [configmaps, secrets, serviceaccounts, services]

@@ -31,6 +31,7 @@ COMMANDS = {
     "status": Command("status", "show all clusters, or the conditions and members of one (--watch)"),
     "nodes": Command("nodes", "show the nodes of a cluster as each node reports itself"),
     "queues": Command("queues", "show the queues of a cluster, summed over its nodes"),
+    "users": Command("users", "show the users of a cluster that DisqueUsers declare"),
     "jobs": Command("jobs", "show the jobs of a cluster and the nodes that hold them"),
     "cli": Command("cli", "run the `disque` command line against a node"),
     "logs": Command("logs", "print the logs of all nodes, merged by time (-f to follow)"),

@@ -46,7 +46,7 @@ def desired(spec: Spec, wanted: Wanted) -> tuple[Json, ...]:
     manifests = (
         service_account(spec),
         config_map(spec),
-        secret(spec, wanted.passwords),
+        secret(spec, wanted),
         client_secret(spec, wanted.passwords, wanted.certificates.trusted),
         *certificate_objects(spec, wanted.certificates),
         members_service(spec),

@@ -12,7 +12,7 @@ from disque_operator import names
 from disque_operator.apivalues import Json
 from disque_operator.busmode import PLAIN, BusMode
 from disque_operator.certificate_files import Authorities, CertificateRequest, TlsFiles
-from disque_operator.observed import Passwords
+from disque_operator.observed import Kept, Passwords
 from disque_operator.spec import Spec
 
 DATA_PATH: Final = "/data"
@@ -59,6 +59,9 @@ class Wanted:
     """The annotation names.UPDATE of the StatefulSet; empty for no annotation."""
     operator_namespace: str = ""
     """The namespace of the operator's pods, which the NetworkPolicy admits; empty if it does not run in a pod."""
+    users: Mapping[str, Kept] = field(default_factory=dict)
+    queues: Mapping[str, Kept] = field(default_factory=dict)
+    """What the Secret `names.auth_secret` keeps about users and queues, by name."""
 
 
 def child(spec: Spec, api_version: str, kind: str, name: str, body: Json, annotations: Json | None = None) -> Json:
@@ -75,7 +78,7 @@ def child(spec: Spec, api_version: str, kind: str, name: str, body: Json, annota
         },
         **body,
     }
-    manifest["metadata"]["annotations"] |= {names.APPLIED: _manifest_digest(manifest)}
+    manifest["metadata"]["annotations"] |= {names.APPLIED: manifest_digest(manifest)}
     return manifest
 
 
@@ -91,7 +94,7 @@ def _owner(spec: Spec) -> Json:
     }
 
 
-def _manifest_digest(manifest: Json) -> str:
+def manifest_digest(manifest: Json) -> str:
     """Return a digest of a manifest. Of Secrets only the keys count: their values are compared anyway."""
     return digest(manifest | {"data": sorted(manifest["data"])} if manifest["kind"] == "Secret" else manifest)
 

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
-from collections.abc import Mapping
 from typing import Final
-from urllib.parse import quote
 
 from disque_operator import names
 from disque_operator.apivalues import Json
-from disque_operator.certificate_files import AUTHORITY
 from disque_operator.directives import lines
 from disque_operator.observed import Passwords
-from disque_operator.resources.common import AUTH_PATH, CONFIG_FILE, child
-from disque_operator.resources.encryption import client_port, serves_tls
+from disque_operator.resources.binding import binding, encoded
+from disque_operator.resources.common import AUTH_PATH, CONFIG_FILE, Wanted, child
+from disque_operator.resources.users import KEPT_KEY, user_lines, written
 from disque_operator.spec import Spec
 from disqued.resp.words import quote_word
 
-BINDING: Final = "disque"
-"""The entries `type` and `provider` of the clients' Secret."""
 USER: Final = "default"
 """The user whose password is `requirepass`."""
 
@@ -52,11 +47,13 @@ def _settings(spec: Spec) -> str:
     )
 
 
-def secret(spec: Spec, passwords: Passwords | None) -> Json:
-    """Return the brokers' Secret. It exists without passwords too: pods mount it and must not change when one is set.
+def secret(spec: Spec, wanted: Wanted) -> Json:
+    """Return the Secret with passwords and users.
 
-    When passwords are switched off, the Secret keeps them for brokers that still use them, but not in its file.
+    It exists without them too, because pods mount it and must not change when one is set. When passwords are switched
+    off, the Secret keeps them for brokers that still use them, but not in its file.
     """
+    passwords = wanted.passwords
     data: dict[str, bytes] = {}
     annotations: dict[str, str] = {}
     file = b""
@@ -65,7 +62,11 @@ def secret(spec: Spec, passwords: Passwords | None) -> Json:
         annotations = _annotations(passwords)
         if spec.auth.enabled:
             file = _password_settings(passwords)
-    body = {"type": "Opaque", "data": _encoded({**data, CONFIG_FILE: file})}
+    file += user_lines(wanted.users)
+    kept = written(wanted.users, wanted.queues)
+    if kept:
+        data[KEPT_KEY] = kept
+    body = {"type": "Opaque", "data": encoded({**data, CONFIG_FILE: file})}
     return child(spec, "v1", "Secret", names.auth_secret(spec.name), body, annotations)
 
 
@@ -75,30 +76,14 @@ def client_secret(spec: Spec, passwords: Passwords | None, trusted: str) -> Json
     `trusted` are the authorities that sign certificates; empty without TLS. The Secret shows only the password that all
     brokers accept. From it, a deleted Secret of the brokers is restored.
     """
-    host, port = names.client_host(spec.name, spec.namespace), str(client_port(spec))
-    data = {"type": BINDING, "provider": BINDING, "host": host, "port": port}
-    login, annotations = "", {}
-    if passwords is not None and spec.auth.enabled:
-        data |= {"username": USER, "password": passwords.current}
-        login = f"{USER}:{quote(passwords.current, safe='')}@"
-        annotations = _annotations(passwords)
-    data["uri"] = f"{'disques' if serves_tls(spec) else 'disque'}://{login}{host}:{port}"
-    if trusted:
-        data[AUTHORITY] = trusted
-    body = {
-        "type": f"servicebinding.io/{BINDING}",
-        "data": _encoded({key: word.encode() for key, word in data.items()}),
-    }
-    return child(spec, "v1", "Secret", names.client_secret(spec.name), body, annotations)
+    used = passwords if spec.auth.enabled else None
+    body = binding(spec, USER, used.current if used else None, trusted)
+    return child(spec, "v1", "Secret", names.client_secret(spec.name), body, _annotations(used) if used else None)
 
 
 def _annotations(passwords: Passwords) -> dict[str, str]:
     found = {names.ROTATION: str(passwords.rotation), names.ROTATED_AT: passwords.rotated_at}
     return {name: value for name, value in found.items() if value}
-
-
-def _encoded(data: Mapping[str, bytes]) -> dict[str, str]:
-    return {key: b64encode(value).decode() for key, value in data.items()}
 
 
 def _keys(passwords: Passwords) -> dict[str, str]:

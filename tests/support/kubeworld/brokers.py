@@ -30,6 +30,8 @@ class Disk:
     """Host names of other members, by node ID."""
     file_format: int = 0
     """The format of the append-only file."""
+    pauses: dict[str, str] = field(default_factory=dict)
+    """Queues that were paused or resumed."""
     jobs: dict[str, int] = field(default_factory=dict)
     """REPLICATE of each job, by job ID."""
 
@@ -49,6 +51,8 @@ class BrokerProcess:
     former: str = ""
     cut_off: bool = False
     """Whether its Kubernetes node is unreachable."""
+    users: dict[str, str] = field(default_factory=dict)
+    """The rules of its users; those of ACL SETUSER are lost when the process ends."""
     left_s: float = 0.0
     """When it started to leave, since its last start."""
     forgotten: dict[str, float] = field(default_factory=dict)

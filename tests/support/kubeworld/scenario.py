@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from disque_operator import names
-from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod
+from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod, WriteStatus
 from disque_operator.brokers import CommandFailedError
 from disque_operator.decisions import Event, Plan
 from disque_operator.observed import LOCKED, Observed
@@ -238,6 +238,8 @@ def _frozen(observed: Observed) -> Observed:
 def _short(action: Action) -> str:
     if isinstance(action, Command):
         return f"{action.pod}: {' '.join(action.words)}"
+    if isinstance(action, WriteStatus):
+        return f"status of {action.resource['kind']} {action.resource['metadata']['name']}"
     if isinstance(action, DeleteChild | DeletePod):
         return f"{type(action).__name__} {action.name} ({action.why})"
     manifest = action.manifest

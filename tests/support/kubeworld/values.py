@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod, Issue
+from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod, Issue, WriteStatus
 from disque_operator.apivalues import Json
 from disque_operator.decisions import Plan
 from disque_operator.members import ClusterView
@@ -146,6 +146,8 @@ def short(action: Action) -> str:
         return f"delete {action.kind} {action.name}"
     if isinstance(action, Issue):
         return f"issue {action.manifest['metadata']['name']}"
+    if isinstance(action, WriteStatus):
+        return f"status {action.resource['kind']} {action.resource['metadata']['name']}"
     return f"apply {_what(action)}"
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from disque_operator import names
-from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod, Issue
+from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod, Issue, WriteStatus
 from disque_operator.apivalues import Json, seconds
 from disque_operator.brokers import CommandFailedError
 from disque_operator.busmode import PLAIN, BusMode, read_mode
@@ -27,6 +27,7 @@ from disqued.config.options import OPTION_OF
 from disqued.resp.words import split_words
 from support.kubeworld.brokers import BrokerProcess, Bus, Disk
 from support.kubeworld.certificates import MountedCertificates
+from support.kubeworld.declarations import declarations, execute, told_by, write_status
 from support.kubeworld.objects import Api, ConflictError, InvariantError
 
 EPOCH_S: Final = 1_800_000_000.0
@@ -250,7 +251,7 @@ class World:
         disk.file_format = readable
         disk.node_id = disk.node_id or f"id-{self.api.serial()}"
         pod.trouble = ""
-        password, former = self._mounted()
+        password, former, users = self._mounted()
         broker = BrokerProcess(
             names.pod_host(self.spec.name, self.spec.namespace, pod.ordinal),
             pod.ip,
@@ -263,6 +264,7 @@ class World:
             former,
             left_s=self.now_s,
             bus=pod.bus,
+            users=users,
         )
         broker.contact_s = dict.fromkeys(disk.known, self.now_s)
         self.bus.running[pod.name] = broker
@@ -297,14 +299,16 @@ class World:
             if not any(job in other.jobs for other in self.disks.values()):
                 self.destroyed.add(job)
 
-    def _mounted(self) -> tuple[str, str]:
-        """Return the passwords in the file that a pod reads, which may be older than the Secret."""
+    def _mounted(self) -> tuple[str, str, dict[str, str]]:
+        """Return the passwords and the users in the file that a pod reads, which may be older than the Secret."""
         seen = [data for at_s, data in self._secrets if at_s <= self.now_s - SECRET_LAG_S] or [
             data for _, data in self._secrets
         ]
         file = _text((seen[-1] if seen else {}).get("disque.conf"))
-        said = dict(split_words(line.encode()) or [] for line in file.splitlines())
-        return said.get(b"requirepass", b"").decode(), said.get(b"requirepass-former", b"").decode()
+        lines = [split_words(line.encode()) or [] for line in file.splitlines()]
+        said = {words[0]: words[1].decode() for words in lines if words[0] != b"user"}
+        users = {words[1].decode(): b" ".join(words[2:]).decode() for words in lines if words[0] == b"user"}
+        return said.get(b"requirepass", ""), said.get(b"requirepass-former", ""), users
 
     def _configuration(self) -> dict[str, str]:
         live = self.api.get("ConfigMap", names.config_map(self.spec.name))
@@ -347,6 +351,7 @@ class World:
             status=self.status,
             default_image=self.default_image,
             **self.certificates.observed(self.spec, self.now_s),
+            **declarations(self.api, self.spec.name, self.now_s),
         )
 
     def _passwords(self, name: str) -> Passwords | None:
@@ -455,6 +460,7 @@ class World:
             config={**broker.config, "cluster-announce-hostname": broker.host},
             password_hashes=broker.password_hashes,
             file_format=disk.file_format,
+            **told_by(self.api, broker),
         )
 
     # --- actions ------------------------------------------------------------------------------------------------------
@@ -471,6 +477,8 @@ class World:
             self._delete_child(action)
         elif isinstance(action, DeletePod):
             self._replace_pod(action)
+        elif isinstance(action, WriteStatus):
+            write_status(self.api, action)
         else:
             self._command(action)
 
@@ -539,7 +547,8 @@ class World:
                 kind = OPTION_OF[name].kind
                 broker.config[name] = kind.show(kind.parse(value.encode())).decode()
             case _:
-                raise InvariantError(f"unknown command {action.words}")
+                if not execute(broker, action):
+                    raise InvariantError(f"unknown command {action.words}")
 
     def _leave(self, broker: BrokerProcess, leaving: bool) -> None:
         stay = [one for one in self.bus.running.values() if one.node_id in broker.connected and not one.disk.leaving]

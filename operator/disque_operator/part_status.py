@@ -1,0 +1,42 @@
+"""The `status` of a `DisqueUser` and of a `DisqueQueue` as models."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from disque_operator.apivalues import Json
+from disque_operator.status_fields import Binding, Condition, Part, map_by
+
+
+class PartStatus(Part):
+    """The observed state."""
+
+    observed_generation: int = Field(
+        default=0, description="The generation of the resource that this status describes."
+    )
+    conditions: tuple[Condition, ...] = Field(
+        default=(), description="Conditions of the resource.", json_schema_extra=map_by("type")
+    )
+
+    def written(self) -> Json:
+        """Return the status as the operator writes it to the resource."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+class UserStatus(PartStatus):
+    """The observed state of the user."""
+
+    user_name: str = Field(default="", description="The name with which clients log in.")
+    secret_name: str | None = Field(
+        default=None, description="The Secret with the password; absent if the user logs in with a certificate."
+    )
+    binding: Binding | None = None
+
+
+class QueueStatus(PartStatus):
+    """The observed state of the queue."""
+
+    queue_name: str = Field(default="", description="The name of the queue.")
+    applied_generation: int = Field(
+        default=0, description="The generation of the resource whose settings all members have had."
+    )

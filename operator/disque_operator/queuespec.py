@@ -1,0 +1,50 @@
+"""The `spec` of a `DisqueQueue`: settings of a queue on all members of a cluster.
+
+The broker has one setting of a queue, whether it is paused. A further setting is a field here, its value in
+`observed.Broker`, and its command in `queues`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import ConfigDict, Field
+
+from disque_operator.spec import Section, rule, rules
+from disque_operator.userspec import ClusterReference, DeletionPolicy
+
+Pause: TypeAlias = Literal["None", "In", "Out", "All"]
+
+
+class QueueFields(Section):
+    """The desired settings of the queue."""
+
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule(
+                "has(self.queueName) == has(oldSelf.queueName) && "
+                "(!has(self.queueName) || self.queueName == oldSelf.queueName)",
+                "queueName cannot be changed: create another resource",
+            ),
+        )
+    )
+
+    cluster_ref: ClusterReference
+    queue_name: Annotated[str, Field(min_length=1, max_length=256)] | None = Field(
+        default=None, description="The name of the queue. Defaults to the name of the resource."
+    )
+    pause: Pause = Field(
+        default="None",
+        description="What is paused: `In` rejects new jobs, `Out` delivers none, `All` does both. Jobs that are in the "
+        "queue stay there.",
+    )
+    on_drift: Literal["Restore", "Report"] = Field(
+        default="Restore",
+        description="What happens when somebody changes a setting on a member: `Restore` sets it again, `Report` only "
+        "says so in the condition Drifted, until the spec changes.",
+    )
+    deletion_policy: DeletionPolicy = Field(
+        default="Delete",
+        description="What happens when the resource is deleted: `Delete` resumes the queue, `Retain` keeps its "
+        "settings. Jobs are never deleted.",
+    )

@@ -1,0 +1,107 @@
+"""Decisions about DisqueQueues: settings on brokers, drift, deletion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from disque_operator import names, queues
+from disque_operator.actions import WriteStatus
+from disque_operator.apivalues import Json, condition_of
+from disque_operator.members import ClusterView
+from disque_operator.observed import Declared, Kept
+from support.kubeworld.values import at_rest, broker, decided, planned, seen, unreachable
+
+
+def resource(name: str = "orders", *, status: Json | None = None, generation: int = 1, **spec: Any) -> Json:
+    metadata = {"name": name, "namespace": "prod", "uid": f"uid-{name}", "generation": generation}
+    return {
+        "kind": names.QUEUE_KIND,
+        "metadata": metadata,
+        "spec": {"clusterRef": {"name": "mail"}, **spec},
+        "status": status or {},
+    }
+
+
+def declared(view: ClusterView, *several: Json) -> ClusterView:
+    return seen(view, queues=tuple(Declared(one) for one in several))
+
+
+def pauses(view: ClusterView, *states: str, queue: str = "orders") -> ClusterView:
+    """Return the view with the pause of a queue on each broker."""
+    for ordinal, state in enumerate(states):
+        view = broker(view, ordinal, pauses={queue: state})
+    return view
+
+
+def commands(view: ClusterView) -> list[str]:
+    return [text for text in decided(view) if ": PAUSE " in text]
+
+
+def status_of(view: ClusterView) -> Json:
+    [written] = [action.status for action in planned(view).actions if isinstance(action, WriteStatus)]
+    return written
+
+
+def condition(view: ClusterView, kind: str) -> tuple[str, str]:
+    found = condition_of(status_of(view), kind)
+    return found["status"], found["reason"]
+
+
+def test_new_settings_are_set_on_all_members() -> None:
+    view = pauses(declared(at_rest(), resource(pause="Out")), "none", "none", "out")
+    assert commands(view) == ["mail-0: PAUSE orders out", "mail-1: PAUSE orders out"]
+    assert condition(view, "Ready") == ("False", "Applying")
+    assert condition(view, "Drifted") == ("True", "OtherSettings")
+    done = pauses(view, "out", "out", "out")
+    assert commands(done) == []
+    assert condition(done, "Ready") == ("True", "Applied")
+    assert condition(done, "Drifted") == ("False", "InSync")
+    assert status_of(done)["appliedGeneration"] == 1
+
+
+def test_queue_can_have_another_name_than_its_resource() -> None:
+    view = pauses(declared(at_rest(), resource(pause="All", queueName="Order Mail")), *["none"] * 3, queue="Order Mail")
+    assert commands(view)[0] == "mail-0: PAUSE Order Mail all"
+
+
+def test_drift_is_restored() -> None:
+    settled = {"appliedGeneration": 1}
+    view = pauses(declared(at_rest(), resource(pause="In", status=settled)), "in", "none", "in")
+    assert commands(view) == ["mail-1: PAUSE orders in"]
+    assert condition(view, "Ready") == ("True", "Applied")
+
+
+def test_drift_is_only_reported_on_request_until_the_spec_changes() -> None:
+    settled = {"appliedGeneration": 1}
+    view = pauses(declared(at_rest(), resource(pause="In", status=settled, onDrift="Report")), "in", "none", "in")
+    assert commands(view) == []
+    assert condition(view, "Drifted") == ("True", "OtherSettings")
+    edited = resource(pause="In", status=settled, onDrift="Report", generation=2)
+    assert commands(pauses(declared(at_rest(), edited), "in", "none", "in")) == ["mail-1: PAUSE orders in"]
+
+
+def test_settings_are_not_applied_before_every_member_has_had_them() -> None:
+    view = unreachable(pauses(declared(at_rest(), resource(pause="In")), "in", "in", "in"), 2)
+    assert condition(view, "Ready") == ("False", "Applying")
+    assert condition(view, "Drifted") == ("False", "InSync")
+
+
+def test_queue_of_a_deleted_resource_is_resumed() -> None:
+    kept = {"orders": Kept("uid-orders", False)}
+    view = seen(pauses(at_rest(), "in", "in", "in"), kept_queues=kept)
+    assert commands(view) == []
+    noted = queues.decide(view).kept
+    assert noted["orders"].removed_at
+    after = seen(view, kept_queues=noted)
+    assert commands(after) == [f"mail-{ordinal}: PAUSE orders none" for ordinal in range(3)]
+
+
+def test_settings_of_a_retained_queue_stay() -> None:
+    view = seen(pauses(at_rest(), "in", "in", "in"), kept_queues={"orders": Kept("uid-orders", True)})
+    assert commands(view) == []
+    assert queues.decide(view).kept == {"orders": Kept("uid-orders", True)}
+
+
+def test_deletion_policy_is_kept_for_when_the_resource_is_gone() -> None:
+    view = pauses(declared(at_rest(), resource(deletionPolicy="Retain")), "none", "none", "none")
+    assert queues.decide(view).kept == {"orders": Kept("uid-orders", True)}
