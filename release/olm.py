@@ -51,7 +51,6 @@ def service_version() -> Json:
     """Return the ClusterServiceVersion."""
     deployment = _one("Deployment")
     container = deployment["spec"]["template"]["spec"]["containers"][0]
-    samples = [item for path in sorted((ROOT / "manifests/samples").glob("*.yaml")) for item in _documents(path)]
     return {
         "apiVersion": "operators.coreos.com/v1alpha1",
         "kind": "ClusterServiceVersion",
@@ -59,7 +58,7 @@ def service_version() -> Json:
             "name": f"{PACKAGE}.v{current()}",
             "namespace": "placeholder",
             "annotations": {
-                "alm-examples": json.dumps([one for one in samples if one["kind"] == "DisqueCluster"]),
+                "alm-examples": json.dumps(list(_examples())),
                 "capabilities": "Full Lifecycle",
                 "categories": "Streaming & Messaging",
                 "containerImage": container["image"],
@@ -103,6 +102,16 @@ def _watching_targets(spec: Json) -> Json:
     container = spec["template"]["spec"]["containers"][0]
     container["env"] = [targets, *container["env"]]
     return spec
+
+
+def _examples() -> Iterator[Json]:
+    """Yield the samples in each version of their kind."""
+    paths = sorted((ROOT / "manifests/samples").glob("*.yaml"))
+    samples = [item for path in paths for item in _documents(path)]
+    for definition in _definitions():
+        group, kind = definition["spec"]["group"], definition["spec"]["names"]["kind"]
+        for version in definition["spec"]["versions"]:
+            yield from (one | {"apiVersion": f"{group}/{version['name']}"} for one in samples if one["kind"] == kind)
 
 
 def _owned() -> Iterator[Json]:
