@@ -143,6 +143,7 @@ def test_objects_are_created_and_then_nothing_is_written(tmp_path: Path) -> None
             assert await operator.end() == 0
             assert server.objects[LEASE]["spec"]["holderIdentity"] == "", "the Lease is released"
             assert "Traceback" not in operator.log.read_text()
+            assert "not be served" not in operator.log.read_text(), "kopf watches all kinds"
 
     asyncio.run(main())
 
@@ -224,11 +225,29 @@ def test_dead_watches_fail_the_probe_and_lists_replace_them(tmp_path: Path) -> N
         server = ApiServer()
         async with running(tmp_path, server) as operator:
             await operator.until(lambda: LEASE in server.objects, "the operator holds the Lease")
-            server.drops_events = True
+            server.drops_events = lambda _path: True
             server.put(f"{CLUSTERS}/shop", cluster(replicas=1))
             await operator.until(lambda: STATEFUL_SET in server.objects, "the cluster is found by a list")
             message = "no watch reported DisqueCluster team/shop"
             while message not in operator.log.read_text():
+                await read(operator.liveness)
+                await asyncio.sleep(1)
+            assert (await read(operator.liveness))[0] == 500
+
+    asyncio.run(main())
+
+
+@pytest.mark.slow
+def test_dead_watch_of_secrets_alone_fails_the_probe(tmp_path: Path) -> None:
+    async def main() -> None:
+        server = ApiServer()
+        server.put(f"{CLUSTERS}/shop", cluster(replicas=1))
+        async with running(tmp_path, server) as operator:
+            await operator.until(lambda: STATEFUL_SET in server.objects, "the StatefulSet is created")
+            server.drops_events = lambda path: "/secrets/" in path
+            auth = "/api/v1/namespaces/team/secrets/shop-auth"
+            while "no watch reported Secret team/shop-auth" not in operator.log.read_text():
+                server.put(auth, server.objects[auth])  # it has another version in each list
                 await read(operator.liveness)
                 await asyncio.sleep(1)
             assert (await read(operator.liveness))[0] == 500
@@ -255,7 +274,7 @@ def test_operator_exits_when_the_definition_is_deleted(tmp_path: Path) -> None:
         server = ApiServer()
         async with running(tmp_path, server) as operator:
             await operator.until(lambda: LEASE in server.objects, "the operator holds the Lease")
-            server.drops_events = True
+            server.drops_events = lambda _path: True
             server.reject = lambda _method, path: 404 if names.PLURAL in path else None
             async with asyncio.timeout(TIMEOUT_S):
                 assert await operator.process.wait() == 1

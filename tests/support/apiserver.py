@@ -35,8 +35,8 @@ class ApiServer:
         """Called before each request, to simulate changes by others."""
         self.terminating = False
         """Whether namespaces are being deleted, so that no objects can be created."""
-        self.drops_events = False
-        """Whether watches stay open but report nothing."""
+        self.drops_events: Callable[[str], bool] = lambda _path: False
+        """Of which objects watches report nothing, although they stay open."""
         self._watches: list[tuple[str, str, str, asyncio.Queue[Json]]] = []
         self._version = 0
 
@@ -70,7 +70,7 @@ class ApiServer:
     def _notify(self, path: str, what: str, body: Json) -> None:
         for collection, labels, fields, events in self._watches:
             matches = _is_in(path, collection) and _has(body, labels) and _matches(body, fields)
-            if matches and not self.drops_events:
+            if matches and not self.drops_events(path):
                 events.put_nowait({"type": what, "object": copy.deepcopy(body)})
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
@@ -196,13 +196,17 @@ def _field(body: Json, name: str) -> Any:
     return value
 
 
+_VERBS: Final = ["list", "watch", "patch"]
+"""kopf serves no resource without these."""
+
+
 def _discovery() -> dict[str, Json]:
     """What an API server says of the kinds it has."""
     found: dict[str, Json] = {"/api": {"versions": ["v1"]}, "/apis": {"groups": []}}
     apis = sorted({entry.api for entry in KINDS.values()} | {"apiextensions.k8s.io/v1"})
     for api in apis:
         resources = [
-            {"name": entry.plural, "kind": kind, "singularName": "", "namespaced": True, "verbs": ["list", "watch"]}
+            {"name": entry.plural, "kind": kind, "singularName": "", "namespaced": True, "verbs": _VERBS}
             for kind, entry in KINDS.items()
             if entry.api == api
         ]
