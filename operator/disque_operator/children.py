@@ -48,11 +48,12 @@ def _applied(view: ClusterView, manifests: Iterable[Json], requests: Mapping[str
             actions.append(Issue(_conditional(manifest, live), requests[name], "its certificate is due"))
         elif live is None:
             actions.append(Apply(manifest, "it does not exist"))
-        elif difference := differs(manifest, live):
-            revert = _revert(manifest, view)
-            if revert is not None:
+        else:
+            difference, revert = differs(manifest, live), _revert(manifest, view)
+            waits = revert is not None and revert.waits
+            if revert is not None and (difference or waits):  # it may be changed back a moment later
                 notes.append(_reverted(kind, name, revert.field))
-            if revert is None or not revert.waits:
+            if difference and not waits:
                 why = f"{difference} differs from the spec"
                 actions.append(Apply(_conditional(manifest, live), why, difference))
     return Decision(tuple(actions), tuple(notes))
