@@ -6,11 +6,11 @@ Each action is idempotent and may be left out: the next round observes and plans
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from disque_operator.apivalues import Json
-from disque_operator.certificate_files import CertificateRequest
 
 
 @dataclass(frozen=True)
@@ -27,16 +27,23 @@ class Apply:
     """The field of an existing child that differs from the manifest, for example `spec.replicas`."""
 
 
+class Request(Protocol):
+    """Something with a new key or secret, which is made only when its Secret is written."""
+
+    def made(self) -> Mapping[str, str]:
+        """Make it, and return the entries that keep it."""
+
+
 @dataclass(frozen=True)
 class Issue:
-    """Make a certificate with a new key, and apply the manifest of a Secret with both. It is like `Apply` otherwise."""
+    """Make a new key or secret, and apply the manifest of the Secret that keeps it. It is like `Apply` otherwise."""
 
     manifest: Json
-    request: CertificateRequest
+    request: Request
     why: str
 
     def filled(self) -> Json:
-        """Return the manifest with the new certificate and key."""
+        """Return the manifest with what was made."""
         made = {name: b64encode(text.encode()).decode() for name, text in self.request.made().items()}
         return self.manifest | {"data": self.manifest["data"] | made}
 

@@ -13,13 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from disque_operator import names
-from disque_operator.actions import Apply, DeleteChild, Issue
+from disque_operator.actions import Apply, DeleteChild, Issue, Request
 from disque_operator.apivalues import Json
-from disque_operator.certificate_files import CertificateRequest
-from disque_operator.decisions import Decision, Note, joined, problem
+from disque_operator.decisions import NOTHING, Decision, Note, joined, problem
 from disque_operator.members import ClusterView
 from disque_operator.observed import Revert
-from disque_operator.resources import Certificates, Wanted, certificate_objects, desired, differs, surplus
+from disque_operator.resources import Certificates, Wanted, bus_secret, certificate_objects, desired, differs, surplus
 from disque_operator.spec import Spec
 
 
@@ -35,7 +34,14 @@ def certificates(view: ClusterView, wanted: Certificates) -> Decision:
     return _applied(view, certificate_objects(view.spec, wanted), wanted.requests)
 
 
-def _applied(view: ClusterView, manifests: Iterable[Json], requests: Mapping[str, CertificateRequest]) -> Decision:
+def bus(view: ClusterView, files: Mapping[str, str], request: Request | None) -> Decision:
+    """Decide about the Secret with the cluster secrets: templates name them when they are stored."""
+    if request is None:
+        return NOTHING
+    return _applied(view, (bus_secret(view.spec, files),), {names.bus_secret(view.spec.name): request})
+
+
+def _applied(view: ClusterView, manifests: Iterable[Json], requests: Mapping[str, Request]) -> Decision:
     children = view.observed.children
     actions: list[Apply | Issue] = []
     notes: list[Note] = []
@@ -45,7 +51,7 @@ def _applied(view: ClusterView, manifests: Iterable[Json], requests: Mapping[str
         if live is not None and not _is_ours(live, view.spec):
             notes.append(_name_taken(kind, name, view))
         elif kind == "Secret" and name in requests:
-            actions.append(Issue(_conditional(manifest, live), requests[name], "its certificate is due"))
+            actions.append(Issue(_conditional(manifest, live), requests[name], "it is due"))
         elif live is None:
             actions.append(Apply(manifest, "it does not exist"))
         else:

@@ -24,6 +24,7 @@ _PORTS: Final = "ports of the pods are fixed; set the port for clients in spec.s
 _OUTPUT: Final = "the log is written to standard output for `kubectl logs`"
 _FILES: Final = "files are on the volume that spec.storage describes"
 _TLS: Final = "set spec.tls, which also mounts the certificate and opens the ports"
+_SECRET: Final = "set spec.clusterSecret, which also makes the secret"  # noqa: S105  advice
 _RESTARTS: Final = "the operator restarts pods in a way that restores their queues"
 
 OWNED: Final[Mapping[str, str]] = {
@@ -41,6 +42,8 @@ OWNED: Final[Mapping[str, str]] = {
     "cluster-config-file": _FILES,
     "cluster-name": "it is derived from the namespace and the name of the resource",
     "cluster-port": _PORTS,
+    "cluster-secret-file": _SECRET,
+    "cluster-secret-required": _SECRET,
     "cluster-seeds": "members discover each other through a service of the operator",
     "daemonize": "the process runs in the foreground of its container",
     "dir": _FILES,

@@ -129,7 +129,7 @@ def _what(action: Action) -> str:
         case Apply(manifest):
             return f"apply {manifest['kind']} {manifest['metadata']['name']}"
         case Issue(manifest):
-            return f"issue a certificate for Secret {manifest['metadata']['name']}"
+            return f"make a key for Secret {manifest['metadata']['name']}"
         case DeleteChild(kind, name):
             return f"delete {kind} {name}"
         case DeletePod(name):

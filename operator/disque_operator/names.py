@@ -133,6 +133,11 @@ def tls_secret(cluster: str) -> str:
     return f"{cluster}-tls"
 
 
+def bus_secret(cluster: str) -> str:
+    """Return the name of the Secret with the cluster secrets."""
+    return f"{cluster}-bus"
+
+
 def authority_secret(cluster: str) -> str:
     """Return the name of the Secret with the authority that signs the certificate."""
     return f"{cluster}-authority"

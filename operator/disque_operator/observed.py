@@ -229,6 +229,8 @@ class Observed:
     """The Secret with the certificate of the brokers; None if it does not exist."""
     authorities: Authorities | None = None
     """The authorities of the cluster's own; None if there are none."""
+    bus_secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The entries of the Secret names.bus_secret; none if it does not exist."""
     serves_certificates: bool = False
     """Whether the API server has the resources of cert-manager. It is looked up only with `tls.issuerRef`."""
     users: tuple[Declared, ...] = ()

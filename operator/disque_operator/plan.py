@@ -147,7 +147,8 @@ def _decide(view: ClusterView, fresh: str) -> _Decided:
         return _Decided(decision, updates.turn_of(view))
     guard = bus.decide(view)
     if not guard.possible:
-        decision = joined((password.decision, certificate.decision, guard.decision, _healed(view)))
+        made = children.bus(view, guard.files, guard.request)
+        decision = joined((password.decision, certificate.decision, guard.decision, made, _healed(view)))
         return _Decided(decision, updates.turn_of(view))
     secured = (password.decision, certificate.decision, guard.decision)
     size = scale.decide(view)
@@ -159,6 +160,7 @@ def _decide(view: ClusterView, fresh: str) -> _Decided:
         password.wanted,
         certificate.wanted,
         guard.mode,
+        guard.files,
         size.hibernated_members,
         _claim_templates(view),
         update.image,

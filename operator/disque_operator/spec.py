@@ -251,6 +251,18 @@ class Tls(Section):
     )
 
 
+class ClusterSecret(Section):
+    """A secret that members prove to each other, so that no other program can act as one of them."""
+
+    enabled: bool = Field(
+        default=False,
+        description="Whether members have a secret. It is generated, and a running cluster gets it in two roll-outs.",
+    )
+    rotation: Annotated[int, Field(ge=0)] = Field(
+        default=0, description="Change this number to have a new secret generated, which takes two roll-outs."
+    )
+
+
 class ClientService(Section):
     """The service that clients use: `<name>.<namespace>.svc`."""
 
@@ -436,6 +448,7 @@ class SpecFields(Section):
     )
     auth: Auth = Auth()
     tls: Tls = Tls()
+    cluster_secret: ClusterSecret = ClusterSecret()
     service: ClientService = ClientService()
     affinity: Affinity | None = Field(
         default=None, description="Affinity of the pods. By default, pods prefer different Kubernetes nodes."

@@ -15,7 +15,7 @@ import pytest
 
 from disque_operator import brokers, names, pki
 from disque_operator.brokers import Asked, TlsPeer, UnreachableError
-from disque_operator.busmode import BusMode
+from disque_operator.busmode import SECRET_PATH, BusMode
 from disque_operator.certificate_files import AUTHORITY, CERTIFICATE, KEY, TlsFiles, read_files
 from disque_operator.observed import Broker
 from disque_operator.pki import Pem
@@ -26,6 +26,7 @@ from disqued.testing.ports import LOOPBACK, free_port
 from disqued.testing.processes import ServerProcess
 
 SPEC: Final = Spec(name="jobs", namespace="shop", tls=Tls(enabled=True, dns_names=("localhost",)))
+ENCRYPTED: Final = BusMode("yes")
 HOST: Final = names.pod_host("jobs", "shop", 0)
 HOUR_S: Final = 3600.0
 BUS: Final = 10000
@@ -78,16 +79,15 @@ class Cluster:
     directory: Path
     running: dict[int, ServerProcess] = field(default_factory=dict)
 
-    def start(self, number: int, spec: Spec = SPEC) -> None:
+    def start(self, number: int, spec: Spec = SPEC, bus: BusMode = ENCRYPTED) -> None:
         port = self.ports[number]
         theirs = {
             str(names.TLS_PORT): str(port),
             str(names.BUS_PORT): str(port + BUS),
             str(names.CLIENT_PORT): str(free_port()),
         }
-        words = [
-            theirs.get(word, word).replace(TLS_PATH, str(self.mount.path)) for word in arguments(spec, BusMode("yes"))
-        ]
+        words = [theirs.get(word, word).replace(TLS_PATH, str(self.mount.path)) for word in arguments(spec, bus)]
+        words = [word.replace(SECRET_PATH, str(self.mount.path)) for word in words]
         seeds = " ".join(f"localhost:{one}@{one + BUS}" for one in self.ports)
         home = self.directory / f"n{number}"
         home.mkdir(exist_ok=True)
@@ -174,6 +174,28 @@ def test_operator_has_a_certificate_for_brokers_that_require_one(cluster: Cluste
     files = cluster.mount.files()
     assert cluster.reaches(0, files)
     assert not cluster.reaches(0, TlsFiles(Pem("", ""), files.trusted, None, "no certificate"))
+
+
+def test_bus_of_a_running_cluster_is_switched_in_the_steps_of_the_operator(cluster: Cluster) -> None:
+    """No TLS and no secret, then both, then another secret: after each restart both brokers are connected."""
+    one, other = "a" * 64, "b" * 64
+    cluster.mount.publish(entries(authority("ours")) | {"0": one, "0-1": f"{one}\n{other}", "1": other})
+    steps = (
+        BusMode(),
+        BusMode("optional", (0,)),
+        BusMode("yes", (0,), required=True),
+        BusMode("yes", (0, 1), required=True),
+        BusMode("yes", (1,), required=True),
+    )
+    for bus in steps:
+        for number in range(2):
+            if number in cluster.running:
+                cluster.running[number].kill()
+            cluster.start(number, bus=bus)
+            broker = cluster.running[number]
+            broker.wait_until(broker.accepts, "it accepts connections")
+            if len(cluster.running) == 2:
+                cluster.wait_whole()
 
 
 def test_no_authority_means_no_connection() -> None:

@@ -50,6 +50,7 @@ EVERYTHING: Final[Json] = {
         "bus": True,
         "http": True,
     },
+    "clusterSecret": {"enabled": True, "rotation": 2},
     "service": {
         "type": "LoadBalancer",
         "annotations": {"example.org/scheme": "internal"},
@@ -135,11 +136,14 @@ def children(body: Json) -> tuple[Json, ...]:
     """Return the manifests for a resource."""
     spec = parse(body)
     passwords = Passwords("secret", "former", rotation=spec.auth.rotation, rotated_at="2026-01-31T12:00:00Z")
+    secrets = (spec.cluster_secret.rotation,) if spec.cluster_secret.enabled else ()
+    mode = BusMode("yes" if spec.tls.enabled and spec.tls.bus else "no", secrets, bool(secrets))
     wanted = Wanted(
         spec.replicas,
         passwords if spec.auth.enabled else None,
         certificates(spec),
-        BusMode("yes" if spec.tls.enabled and spec.tls.bus else "no"),
+        mode,
+        {mode.file: "cluster secret"} if mode.secrets else {},
         image=spec.image or "",
         operator_namespace="disque-system",
     )

@@ -14,7 +14,7 @@ from disque_operator.directives import same, settings
 from disque_operator.resources.common import Certificates, Wanted
 from disque_operator.resources.comparing import differs
 from disque_operator.resources.configuration import client_secret, config_map, secret
-from disque_operator.resources.encryption import certificate_objects
+from disque_operator.resources.encryption import bus_secret, certificate_objects
 from disque_operator.resources.network import client_service, members_service, network_policy
 from disque_operator.resources.workload import (
     disruption_budget,
@@ -28,6 +28,7 @@ from disque_operator.spec import Spec
 __all__ = [
     "Certificates",
     "Wanted",
+    "bus_secret",
     "certificate_objects",
     "desired",
     "differs",
@@ -49,6 +50,7 @@ def desired(spec: Spec, wanted: Wanted) -> tuple[Json, ...]:
         secret(spec, wanted),
         client_secret(spec, wanted.passwords, wanted.certificates.trusted),
         *certificate_objects(spec, wanted.certificates),
+        bus_secret(spec, wanted.bus_files) if wanted.bus_files else None,
         members_service(spec),
         client_service(spec),
         network_policy(spec, wanted.operator_namespace),

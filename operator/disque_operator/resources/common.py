@@ -48,6 +48,8 @@ class Wanted:
     certificates: Certificates = field(default_factory=Certificates)
     bus: BusMode = PLAIN
     """How new pods protect the bus."""
+    bus_files: Mapping[str, str] = field(default_factory=dict)
+    """The files with cluster secrets."""
     hibernated_members: int = 0
     """Number of hibernated members, for the annotation names.HIBERNATED_MEMBERS; 0 for no annotation."""
     claim_templates: tuple[Json, ...] = ()

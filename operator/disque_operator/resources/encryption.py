@@ -12,13 +12,15 @@ from typing import Final
 
 from disque_operator import names
 from disque_operator.apivalues import Json
-from disque_operator.busmode import BusMode
+from disque_operator.busmode import SECRET_PATH, BusMode
 from disque_operator.certificate_files import AUTHORITY, CERTIFICATE, KEY, Authorities, TlsFiles
 from disque_operator.resources.common import Certificates, child
 from disque_operator.spec import IssuerReference, Spec
 
 TLS_PATH: Final = "/etc/disque-tls"
 VOLUME: Final = "certificate"
+BUS_VOLUME: Final = "bus"
+_NOT_FOR_OTHERS: Final = 0o440
 _CLIENT_CERTIFICATES: Final = {"Required": "yes", "Optional": "optional", "Disabled": "no"}
 
 
@@ -79,14 +81,23 @@ def secret_name(spec: Spec) -> str:
     return spec.tls.secret_name or names.tls_secret(spec.name)
 
 
-def volumes(spec: Spec) -> list[Json]:
-    """Return the volume with the certificate. The kubelet updates its files, and brokers read them again."""
-    return [{"name": VOLUME, "secret": {"secretName": secret_name(spec)}}] if spec.tls.enabled else []
+def volumes(spec: Spec, bus: BusMode) -> list[Json]:
+    """Return the volumes with the certificate, which brokers read again when it changes, and the cluster secrets."""
+    found: list[Json] = []
+    if spec.tls.enabled:
+        found.append({"name": VOLUME, "secret": {"secretName": secret_name(spec)}})
+    if bus.secrets:
+        secret = {"secretName": names.bus_secret(spec.name), "defaultMode": _NOT_FOR_OTHERS}
+        found.append({"name": BUS_VOLUME, "secret": secret})
+    return found
 
 
-def mounts(spec: Spec) -> list[Json]:
-    """Return where the broker mounts the certificate."""
-    return [{"name": VOLUME, "mountPath": TLS_PATH, "readOnly": True}] if spec.tls.enabled else []
+def mounts(spec: Spec, bus: BusMode) -> list[Json]:
+    """Return where the broker mounts them."""
+    paths = {VOLUME: TLS_PATH, BUS_VOLUME: SECRET_PATH}
+    return [
+        {"name": volume["name"], "mountPath": paths[volume["name"]], "readOnly": True} for volume in volumes(spec, bus)
+    ]
 
 
 def dns_names(spec: Spec) -> tuple[str, ...]:
@@ -124,6 +135,11 @@ def authority_secret(spec: Spec, authorities: Authorities) -> Json:
     """Return the Secret with the authorities of the cluster. Pods do not mount it."""
     annotations = {names.ROTATION: str(authorities.rotation), names.ROTATED_AT: authorities.changed_at}
     return _secret(spec, names.authority_secret(spec.name), "Opaque", authorities.entries(), annotations)
+
+
+def bus_secret(spec: Spec, files: Mapping[str, str]) -> Json:
+    """Return the Secret with the cluster secrets."""
+    return _secret(spec, names.bus_secret(spec.name), "Opaque", files)
 
 
 def _secret(

@@ -60,7 +60,7 @@ def _pod(spec: Spec, image: str, bus: BusMode) -> Json:
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         "containers": [_broker(spec, image, bus)],
-        "volumes": _volumes(spec),
+        "volumes": _volumes(spec, bus),
         **_placement(spec),
     }
     if spec.image_pull_secrets:
@@ -95,7 +95,7 @@ def _broker(spec: Spec, image: str, bus: BusMode) -> Json:
             {"name": names.DATA, "mountPath": DATA_PATH},
             {"name": "config", "mountPath": CONFIG_PATH, "readOnly": True},
             {"name": "auth", "mountPath": AUTH_PATH, "readOnly": True},
-            *encryption.mounts(spec),
+            *encryption.mounts(spec, bus),
         ],
     }
     if spec.image_pull_policy:
@@ -119,11 +119,11 @@ def _probe(spec: Spec, path: str, every_s: int, failures: int, timeout_s: int) -
     }
 
 
-def _volumes(spec: Spec) -> list[Json]:
+def _volumes(spec: Spec, bus: BusMode) -> list[Json]:
     volumes: list[Json] = [
         {"name": "config", "configMap": {"name": names.config_map(spec.name)}},
         {"name": "auth", "secret": {"secretName": names.auth_secret(spec.name)}},
-        *encryption.volumes(spec),
+        *encryption.volumes(spec, bus),
     ]
     return [*volumes, {"name": names.DATA, "emptyDir": {}}] if spec.storage.ephemeral else volumes
 

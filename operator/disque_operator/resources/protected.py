@@ -35,10 +35,12 @@ PROTECTED: Final[dict[str, str]] = {
     f"{_BROKER}.volumeMounts[/etc/disque]": _MOUNTED,
     f"{_BROKER}.volumeMounts[/etc/disque-auth]": _MOUNTED,
     f"{_BROKER}.volumeMounts[/etc/disque-tls]": _MOUNTED,
+    f"{_BROKER}.volumeMounts[/etc/disque-bus]": _MOUNTED,
     "spec.volumes[data]": _MOUNTED,
     "spec.volumes[config]": _MOUNTED,
     "spec.volumes[auth]": _MOUNTED,
     "spec.volumes[certificate]": _MOUNTED,
+    "spec.volumes[bus]": _MOUNTED,
 }
 """Fields of a pod template, with the reason or with what to do instead. List entries are named by their key."""
 

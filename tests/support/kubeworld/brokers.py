@@ -60,6 +60,8 @@ class BrokerProcess:
     connected: set[str] = field(default_factory=set)
     bus: BusMode = PLAIN
     """How it protects the bus: it connects only to brokers whose mode fits."""
+    bus_secrets: frozenset[str] = frozenset()
+    """The cluster secrets that it read."""
     leaving_members: set[str] = field(default_factory=set)
     """Members that announced that they are leaving."""
 
@@ -67,6 +69,11 @@ class BrokerProcess:
     def node_id(self) -> str:
         """Return the node ID."""
         return self.disk.node_id
+
+    def connects_to(self, other: BrokerProcess) -> bool:
+        """Return whether both accept a connection between them."""
+        shares = not (self.bus_secrets and other.bus_secrets) or bool(self.bus_secrets & other.bus_secrets)
+        return self.bus.connects(other.bus) and shares
 
     @property
     def accepted_passwords(self) -> set[str]:
@@ -129,7 +136,7 @@ class Bus:
             found = [broker for pod, broker in self.running.items() if published.get(pod) and broker in talking]
             for broker in talking:
                 for other in found:
-                    if other is not broker and broker.bus.connects(other.bus):
+                    if other is not broker and broker.connects_to(other):
                         broker.learn(other, now_s)
                         other.learn(broker, now_s)
         by_id = {broker.node_id: broker for broker in talking}
@@ -149,7 +156,7 @@ class Bus:
     @staticmethod
     def _links(broker: BrokerProcess, by_id: Mapping[str, BrokerProcess], now_s: float) -> None:
         broker.connected = {
-            node_id for node_id in broker.disk.known if node_id in by_id and broker.bus.connects(by_id[node_id].bus)
+            node_id for node_id in broker.disk.known if node_id in by_id and broker.connects_to(by_id[node_id])
         }
         for node_id in sorted(broker.connected):
             other = by_id[node_id]

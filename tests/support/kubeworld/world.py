@@ -161,9 +161,9 @@ class World:
 
     def _check_bus(self) -> None:
         """Check that no change of the bus separates two members."""
-        modes = {broker.bus for broker in self.bus.running.values()}
-        if not all(one.connects(other) for one in modes for other in modes):
-            raise InvariantError(f"members cannot connect to each other: {modes}")
+        running = self.bus.running.values()
+        if not all(one.connects_to(other) for one in running for other in running):
+            raise InvariantError(f"members cannot connect to each other: {[broker.bus for broker in running]}")
 
     def _control(self) -> None:
         """Run the StatefulSet controller: it creates all pods at once and replaces only deleted ones."""
@@ -265,6 +265,7 @@ class World:
             left_s=self.now_s,
             bus=pod.bus,
             users=users,
+            bus_secrets=self._mounted_secrets(pod),
         )
         broker.contact_s = dict.fromkeys(disk.known, self.now_s)
         self.bus.running[pod.name] = broker
@@ -310,6 +311,12 @@ class World:
         users = {words[1].decode(): b" ".join(words[2:]).decode() for words in lines if words[0] == b"user"}
         return said.get(b"requirepass", ""), said.get(b"requirepass-former", ""), users
 
+    def _mounted_secrets(self, pod: PodState) -> frozenset[str]:
+        """Return the cluster secrets that a broker reads; its file must exist when the pod starts."""
+        if not pod.bus.secrets:
+            return frozenset()
+        return frozenset(self._bus_secrets()[pod.bus.file].splitlines())
+
     def _configuration(self) -> dict[str, str]:
         live = self.api.get("ConfigMap", names.config_map(self.spec.name))
         config = {option.name: option.kind.show(option.default).decode() for option in LIVE}
@@ -350,9 +357,14 @@ class World:
             children=dict(self.api.objects),
             status=self.status,
             default_image=self.default_image,
+            bus_secrets=self._bus_secrets(),
             **self.certificates.observed(self.spec, self.now_s),
             **declarations(self.api, self.spec.name, self.now_s),
         )
+
+    def _bus_secrets(self) -> dict[str, str]:
+        live = self.api.get("Secret", names.bus_secret(self.spec.name))
+        return {name: _text(value) for name, value in ((live or {}).get("data") or {}).items()}
 
     def _passwords(self, name: str) -> Passwords | None:
         secret = self.api.get("Secret", name)
