@@ -155,6 +155,22 @@ def test_test_pod_is_not_selected_as_a_member(helm: Helm) -> None:
     assert not names.selector("demo-disque").items() <= labels.items()
 
 
+def test_tls_is_used_by_the_test_pod_and_by_the_scraper(helm: Helm) -> None:
+    values = {"tls": {"enabled": True, "http": True}, "podMonitor": {"enabled": True}}
+    rendered = helm.template(CLUSTER, values)
+    test = rendered.one("Pod")["spec"]
+    environ = {entry["name"]: entry.get("value") for entry in test["containers"][0]["env"]}
+    assert environ["ENDPOINT"].endswith(".here.svc:7712")
+    assert environ["CA_FILE"] == "/ca/ca.crt"
+    [volume] = test["volumes"]
+    [endpoint] = rendered.one("PodMonitor")["spec"]["podMetricsEndpoints"]
+    assert endpoint["scheme"] == "https"
+    assert endpoint["tlsConfig"]["ca"]["configMap"] == {"name": volume["configMap"]["name"], "key": "ca.crt"}
+    plain = helm.template(CLUSTER, {"podMonitor": {"enabled": True}})
+    assert "scheme" not in plain.one("PodMonitor")["spec"]["podMetricsEndpoints"][0]
+    assert "volumes" not in plain.one("Pod")["spec"]
+
+
 def test_pod_monitor_selects_the_members(helm: Helm) -> None:
     monitor = helm.template(CLUSTER, {"podMonitor": {"enabled": True}}).one("PodMonitor")
     assert monitor["spec"]["selector"]["matchLabels"] == names.selector("demo-disque")

@@ -12,7 +12,7 @@ import secrets
 import sys
 import time
 
-from disqued.client import Backoff, Client, DisqueError
+from disqued.client import Backoff, Client, DisqueError, tls_context
 
 REPLY_MS = 5000
 PAUSE_S = 1.0
@@ -34,9 +34,11 @@ def attempt(client: Client) -> str:
 def main() -> int:
     """Try until a job passes or the timeout expires, and return the exit status."""
     endpoint, password = os.environ["ENDPOINT"], os.environ.get("DISQUE_PASSWORD")
+    ca_file = os.environ.get("CA_FILE")
+    tls = tls_context(cafile=ca_file) if ca_file else False
     deadline = time.monotonic() + float(os.environ["TIMEOUT_S"])
     while True:
-        with Client([endpoint], password=password, discover=False, backoff=Backoff(attempts=1)) as client:
+        with Client([endpoint], password=password, tls=tls, discover=False, backoff=Backoff(attempts=1)) as client:
             try:
                 print(f"{endpoint}: {attempt(client)}")
             except (DisqueError, LookupError) as error:

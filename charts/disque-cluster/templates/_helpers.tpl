@@ -45,8 +45,21 @@
 {{- end }}
 {{- end }}
 
+{{- /* The ConfigMap with the authorities by which clients verify brokers; empty if clients do not use TLS. */ -}}
+{{- define "disque-cluster.authorities" -}}
+{{- $tls := .Values.tls | default dict }}
+{{- if and $tls.enabled (ne ($tls.clients | default "Required") "Disabled") }}
+{{- printf "%s-ca" (include "disque-cluster.fullname" .) }}
+{{- end }}
+{{- end }}
+
+{{- /* The port of the service for clients. */ -}}
+{{- define "disque-cluster.port" -}}
+{{- $service := .Values.service | default dict }}
+{{- if include "disque-cluster.authorities" . }}{{ $service.tlsPort | default 7712 }}{{ else }}{{ $service.port | default 7711 }}{{ end }}
+{{- end }}
+
 {{- /* The address for clients. */ -}}
 {{- define "disque-cluster.endpoint" -}}
-{{- $service := .Values.service | default dict }}
-{{- printf "%s.%s.svc:%v" (include "disque-cluster.fullname" .) .Release.Namespace ($service.port | default 7711) }}
+{{- printf "%s.%s.svc:%s" (include "disque-cluster.fullname" .) .Release.Namespace (include "disque-cluster.port" .) }}
 {{- end }}
