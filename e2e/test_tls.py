@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 
+from disque_operator.busmode import read_mode
 from e2e.support.brokers import poll
 from e2e.support.cluster import DisqueCluster, is_running
 from e2e.support.kube import Json, Kube
@@ -23,14 +24,9 @@ CLOSE_S: Final = 20
 """The certificates of this test are made further apart: two roll-outs are between them."""
 
 
-def arguments(pod: Json) -> list[str]:
-    found: list[str] = pod["spec"]["containers"][0]["args"]
-    return found
-
-
 def requires_tls(pods: list[Json]) -> bool:
     """Return whether all members require TLS of each other."""
-    return len(pods) == 3 and all("yes" in arguments(pod)[arguments(pod).index("--tls-cluster") :][:2] for pod in pods)
+    return len(pods) == 3 and all(read_mode(pod["spec"]["containers"][0]["args"]).tls == "yes" for pod in pods)
 
 
 def expires_s(cluster: DisqueCluster) -> float:

@@ -26,17 +26,13 @@ Secrets are stored before a template names them. Each combination is a file of i
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
 
-from disque_operator import names
+from disque_operator import names, pki
 from disque_operator.busmode import PLAIN, BusMode, read_mode
 from disque_operator.decisions import NOTHING, Decision, Note, problem, progress
 from disque_operator.members import ClusterView
-
-SECRET_BYTES: Final = 32
 
 
 @dataclass(frozen=True)
@@ -47,7 +43,7 @@ class SecretRequest:
 
     def made(self) -> dict[str, str]:
         """Make the secret and return the entry."""
-        return {self.entry: secrets.token_hex(SECRET_BYTES)}
+        return {self.entry: pki.new_secret()}
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Final
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
@@ -20,6 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 LONGEST_COMMON_NAME: Final = 64
+SECRET_BITS: Final = 256
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,11 @@ def bundle(*texts: str) -> str:
     """Return the certificates of several PEM texts as one text, each once."""
     found = [one.public_bytes(Encoding.PEM).decode() for text in texts if text for one in _certificates(text, "ca.crt")]
     return "".join(dict.fromkeys(found))
+
+
+def new_secret() -> str:
+    """Make a random secret."""
+    return AESGCM.generate_key(SECRET_BITS).hex()
 
 
 def new_authority(name: str, begins_s: float, ends_s: float) -> Pem:
