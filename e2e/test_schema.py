@@ -450,7 +450,7 @@ def test_pods_satisfy_the_restricted_pod_security_standard(kube: Kube, shared_na
 
 def test_unchanged_objects_are_not_written_and_manual_changes_are_detected(kube: Kube, resource: Resource) -> None:
     """Uses a real owner and a StatefulSet without pods."""
-    owner = kube.create(resource.body({"nodeSelector": {"a": "b"}, "image": "disqued:1"}, "idle"))
+    owner = kube.create(resource.body({"nodeSelector": {"a": "b"}}, "idle"))
     body = copy.deepcopy(owner) | {"apiVersion": f"{resource.group}/{names.VERSION}"}
     before = {one["kind"] + one["metadata"]["name"]: one for one in _owned(body, resource)}
     applied = {key: kube.apply(manifest) for key, manifest in before.items()}
@@ -481,7 +481,7 @@ def _without_system_fields(live: Json) -> Json:
 
 def _owned(body: Json, resource: Resource) -> list[Json]:
     """Return the objects of a resource of the renamed definition, for a cluster with no pods."""
-    manifests = resources.desired(parse(body), Wanted(0))
+    manifests = resources.desired(parse(body), Wanted(0, image="disqued:1"))
     for manifest in manifests:
         for owner in manifest["metadata"]["ownerReferences"]:
             owner |= {"apiVersion": f"{resource.group}/{names.VERSION}", "kind": resource.kind}
