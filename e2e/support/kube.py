@@ -57,6 +57,8 @@ PATHS: Final = {
     "Role": ("apis/rbac.authorization.k8s.io/v1", "roles"),
     "RoleBinding": ("apis/rbac.authorization.k8s.io/v1", "rolebindings"),
     "DisqueCluster": ("apis/disque.dev/v1alpha1", "disqueclusters"),
+    "DisqueUser": ("apis/disque.dev/v1alpha1", "disqueusers"),
+    "DisqueQueue": ("apis/disque.dev/v1alpha1", "disquequeues"),
 }
 CLUSTER_WIDE: Final = frozenset(
     ("Namespace", "Node", "PersistentVolume", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition")

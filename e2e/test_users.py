@@ -1,0 +1,138 @@
+"""Users and queues as resources: on all members, after restarts, and gone when the resource is."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+from collections.abc import Iterator
+from typing import Any, Final
+
+import hiredis
+import pytest
+from kubernetes.client.exceptions import ApiException
+
+from e2e.support.brokers import UNREACHABLE, Broker, poll
+from e2e.support.cluster import API_VERSION, SMALL, DisqueCluster
+from e2e.support.kube import Kube
+
+APPLIED_S: Final = 60
+SECRET: Final = "shop-disque-user"
+
+
+def declare(kube: Kube, cluster: DisqueCluster, kind: str, name: str, **spec: Any) -> None:
+    kube.apply(
+        {
+            "apiVersion": API_VERSION,
+            "kind": kind,
+            "metadata": {"name": name, "namespace": cluster.namespace},
+            "spec": {"clusterRef": {"name": cluster.name}, **spec},
+        }
+    )
+
+
+def reason(kube: Kube, cluster: DisqueCluster, kind: str, name: str) -> str:
+    conditions = (kube.get(kind, name, cluster.namespace).get("status") or {}).get("conditions") or ()
+    return next((str(one["reason"]) for one in conditions if one["type"] == "Ready"), "")
+
+
+def password(kube: Kube, cluster: DisqueCluster) -> str:
+    return base64.b64decode(kube.get("Secret", SECRET, cluster.namespace)["data"]["password"]).decode()
+
+
+@contextlib.contextmanager
+def logged_in(kube: Kube, cluster: DisqueCluster, ordinal: int) -> Iterator[Broker]:
+    """Open a connection to a broker as the user."""
+    with Broker(kube, cluster.namespace, cluster.pod(ordinal)) as broker:
+        broker.call("AUTH", "shop", password(kube, cluster))
+        yield broker
+
+
+def can_add(kube: Kube, cluster: DisqueCluster, ordinal: int) -> bool:
+    """Return whether the user can add jobs to its queues, and only to them."""
+    try:
+        with logged_in(kube, cluster, ordinal) as broker:
+            broker.call("ADDJOB", "orders:new", "body", 0, "REPLICATE", 1)
+            with pytest.raises(hiredis.ReplyError, match="NOPERM"):
+                broker.call("ADDJOB", "invoices", "body", 0)
+    except UNREACHABLE:
+        return False
+    return True
+
+
+def test_user_serves_on_all_members_after_restarts_and_ends_with_its_resource(
+    cluster: DisqueCluster, kube: Kube
+) -> None:
+    cluster.create(replicas=2, resources=SMALL)
+    cluster.wait_running(2)
+    declare(kube, cluster, "DisqueUser", "shop", queues=["orders:*"], allow=["@producer"])
+    poll(lambda: reason(kube, cluster, "DisqueUser", "shop") == "Applied", "the user is applied", APPLIED_S)
+    assert all(can_add(kube, cluster, ordinal) for ordinal in range(2))
+    kube.delete("Pod", cluster.pod(1), cluster.namespace)
+    cluster.wait_running(2)
+    poll(lambda: can_add(kube, cluster, 1), "a restarted broker has the user", APPLIED_S)
+    cluster.patch(replicas=3)
+    cluster.wait_running(3)
+    poll(lambda: can_add(kube, cluster, 2), "a new member has the user", APPLIED_S)
+    kube.delete("DisqueUser", "shop", cluster.namespace)
+
+    def is_gone() -> bool:
+        with cluster.brokers() as brokers:
+            return all(b"user shop" not in b" ".join(broker.call("ACL", "LIST")) for broker in brokers)
+
+    poll(is_gone, "no broker has the user", APPLIED_S)
+    poll(lambda: kube.find("Secret", SECRET, cluster.namespace) is None, "its password is gone", APPLIED_S)
+
+
+def test_queue_is_paused_on_all_members_and_restored(cluster: DisqueCluster, kube: Kube) -> None:
+    cluster.create(replicas=2, resources=SMALL)
+    cluster.wait_running(2)
+    declare(kube, cluster, "DisqueQueue", "orders", pause="Out")
+
+    def states() -> set[bytes]:
+        with cluster.brokers() as brokers:
+            return {bytes(broker.call("PAUSE", "orders", "STATE")) for broker in brokers}
+
+    poll(lambda: states() == {b"out"}, "the queue is paused on all members", APPLIED_S)
+    with cluster.broker(1) as broker:
+        broker.call("PAUSE", "orders", "NONE")
+    poll(lambda: states() == {b"out"}, "the drift is restored", APPLIED_S)
+    kube.delete("DisqueQueue", "orders", cluster.namespace)
+    poll(lambda: states() == {b"none"}, "the queue is resumed", APPLIED_S)
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "says"),
+    [
+        ("DisqueUser", {"userName": "default"}, "userName must not be default"),
+        ("DisqueUser", {"userName": "two words"}, "userName"),
+        ("DisqueUser", {"queues": ["two words"]}, "queues"),
+        ("DisqueUser", {"allow": ["+@all"]}, "allow"),
+        (
+            "DisqueUser",
+            {"authentication": "Certificate", "passwordSecret": {"name": "x"}},
+            "passwordSecret has no effect",
+        ),
+        ("DisqueUser", {"limits": {"connections": -1}}, "connections"),
+        ("DisqueUser", {"deletionPolicy": "Orphan"}, "deletionPolicy"),
+        ("DisqueQueue", {"pause": "Sometimes"}, "pause"),
+        ("DisqueQueue", {"queueName": ""}, "queueName"),
+        ("DisqueQueue", {"onDrift": "Ignore"}, "onDrift"),
+    ],
+)
+def test_invalid_user_or_queue_is_rejected(
+    cluster: DisqueCluster, kube: Kube, kind: str, spec: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(ApiException, match=says):
+        declare(kube, cluster, kind, "wrong", **spec)
+
+
+@pytest.mark.parametrize("kind", ["DisqueUser", "DisqueQueue"])
+def test_cluster_and_name_cannot_be_changed(cluster: DisqueCluster, kube: Kube, kind: str) -> None:
+    name = {"DisqueUser": "userName", "DisqueQueue": "queueName"}[kind]
+    declare(kube, cluster, kind, "fixed", **{name: "one"})
+    for change, says in (
+        ({"clusterRef": {"name": "other"}}, "clusterRef cannot be changed"),
+        ({name: "two"}, f"{name} cannot be changed"),
+    ):
+        with pytest.raises(ApiException, match=says):
+            kube.patch(kind, "fixed", cluster.namespace, {"spec": change})
