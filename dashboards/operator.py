@@ -124,6 +124,20 @@ _CLUSTERS: Final = Row(
             empty="no cluster is paused",
         ),
         Panel(
+            "Reasons",
+            "Why each condition has its value, by cluster. docs/operations/kubernetes.md says what to do about each.",
+            "short",
+            (
+                Query(
+                    "sum by (namespace, cluster, condition, reason) (disque_operator_cluster_reason{<clusters>} == 1)",
+                    "since the last change",
+                ),
+            ),
+            Kind.TABLE,
+            width=24,
+            empty="there are no clusters",
+        ),
+        Panel(
             "Jobs left on draining pods",
             "The jobs move to the other members. If the line is flat, no member can take them.",
             "short",

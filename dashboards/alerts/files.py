@@ -81,6 +81,7 @@ _WORDS: Final = {
     "{{ $labels.queue }}": "QUEUE",
     "{{ $labels.direction }}": "in or out",
     "{{ $labels.kind }}": "the same",
+    "{{ $labels.reason }}": "the reason",
     "{{ $labels.slo }}": "adds, delivery or expiry",
 }
 

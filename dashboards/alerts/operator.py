@@ -43,6 +43,17 @@ OPERATOR: Final = Group(
             uids.OPERATOR,
         ),
         Alert(
+            "DisqueResizeFailing",
+            Severity.WARNING,
+            "15m",
+            "max by (namespace, cluster, reason) (disque_operator_cluster_reason{"
+            'reason=~"VolumeNotExpandable|VolumeNotShrinkable|ResizeFailed|FileSystemResizePending"}) == 1',
+            f"Volumes of {CLUSTER} are not resized: {{{{ $labels.reason }}}}",
+            "For 15 minutes the volumes have not had the size of the spec. The conditions Degraded and Progressing say "
+            "which ones, and why.",
+            uids.OPERATOR,
+        ),
+        Alert(
             "DisqueMembersMissing",
             Severity.WARNING,
             "15m",

@@ -52,6 +52,9 @@ class Metrics:
         self._condition = self._gauge(
             "cluster_condition", "1 if a condition of a cluster is True, otherwise 0.", *_CLUSTER, "condition"
         )
+        self._reason = self._gauge(
+            "cluster_reason", "1 for the present reason of each condition.", *_CLUSTER, "condition", "reason"
+        )
         self._paused = self._gauge("paused", "1 while reconciliation of a cluster is paused (spec.paused).", *_CLUSTER)
         self._members = self._gauge("cluster_members", "Members of a cluster: ready, and wanted.", *_CLUSTER, "state")
         self._jobs_left = self._gauge(
@@ -60,7 +63,15 @@ class Metrics:
         self._seconds_left = self._gauge(
             "drain_seconds_left", "Estimated seconds until the drain is done; -1 while no job moves.", *_CLUSTER
         )
-        self._states = (self._phase, self._condition, self._paused, self._members, self._jobs_left, self._seconds_left)
+        self._states = (
+            self._phase,
+            self._condition,
+            self._reason,
+            self._paused,
+            self._members,
+            self._jobs_left,
+            self._seconds_left,
+        )
         self._gauge("build_info", "1, with the version as label.", "version").labels(__version__).set(1)
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
@@ -107,8 +118,10 @@ class Metrics:
     def cluster(self, namespace: str, name: str, status: Json, *, paused: bool) -> None:
         """Record the state of a cluster."""
         self._paused.labels(namespace, name).set(paused)
+        self._reason.remove_by_labels({"namespace": namespace, "cluster": name})
         for condition in status.get("conditions") or ():
             self._condition.labels(namespace, name, condition["type"]).set(condition["status"] == "True")
+            self._reason.labels(namespace, name, condition["type"], condition["reason"]).set(1)
         for phase in PHASES:
             self._phase.labels(namespace, name, phase).set(status.get("phase") == phase)
         self._members.labels(namespace, name, "ready").set(status.get("readyReplicas") or 0)

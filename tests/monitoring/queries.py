@@ -99,7 +99,11 @@ def operator_series() -> dict[str, set[str]]:
     metrics.event("Pod")
     metrics.revert(("n", "c"), "Service")
     drain = {"jobsLeft": 1, "secondsLeft": 1}
-    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}], "drain": drain}
+    status = {
+        "phase": "Running",
+        "conditions": [{"type": "Ready", "status": "True", "reason": "AllMembersConnected"}],
+        "drain": drain,
+    }
     metrics.cluster("ns", "c", status, paused=False)
     samples = (sample for family in metrics.registry.collect() for sample in family.samples)
     return {sample.name: set(sample.labels) for sample in samples if not sample.name.endswith("_created")}

@@ -171,7 +171,10 @@ def operator_now(metrics: Metrics, *, phase: str) -> None:
     metrics.event("Pod")
     metrics.revert(("n", "c"), "Service")
     drain = {"jobsLeft": 5, "secondsLeft": 1}
-    conditions = [{"type": "Ready", "status": "True"}, {"type": "Draining", "status": "True"}]
+    conditions = [
+        {"type": "Ready", "status": "True", "reason": "AllMembersConnected"},
+        {"type": "Draining", "status": "True", "reason": "Transferring"},
+    ]
     status = {"phase": phase, "conditions": conditions, "drain": drain, "replicas": 3, "readyReplicas": 3}
     metrics.cluster("n", "c", status, paused=False)
 
