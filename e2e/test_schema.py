@@ -184,6 +184,7 @@ GOOD: Final[tuple[Json, ...]] = (
     {"upgrade": {"window": {"start": "22:00", "end": "04:00"}}},
     {"upgrade": {"window": {"days": ["Sunday"], "start": "00:00", "end": "23:59", "timeZone": "Europe/Berlin"}}},
     {"networkPolicy": {"clients": [{"ipBlock": {"cidr": "10.0.0.0/8", "except": ["10.1.0.0/16"]}}]}},
+    {"monitoring": {"podMonitor": {"enabled": True, "interval": "1m30s", "queues": ["mail:*"]}}},
     {"networkPolicy": {"monitoring": [{"namespaceSelector": {}}], "egress": {"enabled": True}}},
     {"networkPolicy": {"egress": {"enabled": True, "rules": [{"ports": [{"port": "https"}, {"port": 443}]}]}}},
 )
@@ -238,6 +239,7 @@ BAD: Final[tuple[tuple[Json, str], ...]] = (
     ({"upgrade": {"window": {"days": [], "start": "01:00", "end": "04:00"}}}, "should have at least 1 items"),
     ({"upgrade": {"window": {"days": ["Sun"], "start": "01:00", "end": "04:00"}}}, 'supported values: "Monday"'),
     ({"podDisruptionBudget": {"maxUnavailable": 0}}, "should be greater than or equal to 1"),
+    ({"monitoring": {"podMonitor": {"interval": "30"}}}, "monitoring.podMonitor.interval"),
     ({"networkPolicy": {"egress": {"rules": [{}]}}}, "networkPolicy.egress.rules has no effect"),
     ({"image": ""}, "should be at least 1 chars long"),
     ({"config": {"hz": "10", "colour": "red"}}, "colour is not a directive of the broker"),

@@ -58,6 +58,7 @@ KINDS: Final = {
     "PersistentVolumeClaim": _Kind("v1", "persistentvolumeclaims"),
     "Pod": _Kind("v1", "pods"),
     "PodDisruptionBudget": _Kind("policy/v1", "poddisruptionbudgets"),
+    "PodMonitor": _Kind("monitoring.coreos.com/v1", "podmonitors"),
     "Secret": _Kind("v1", "secrets"),
     "Service": _Kind("v1", "services"),
     "ServiceAccount": _Kind("v1", "serviceaccounts"),
@@ -137,6 +138,16 @@ class Kube:
             if error.status == NOT_FOUND:
                 return None
             raise
+
+    async def serves(self, api: str, plural: str) -> bool:
+        """Return whether the API server has a resource, such as `podmonitors` of `monitoring.coreos.com/v1`."""
+        try:
+            found = await self._request("discover", "GET", plural, f"/apis/{api}")
+        except KubeError as error:
+            if error.status != NOT_FOUND:
+                raise
+            return False
+        return any(resource["name"] == plural for resource in found.get("resources") or ())
 
     async def list(
         self,

@@ -168,6 +168,11 @@ def disruption_budget(cluster: str) -> str:
     return cluster
 
 
+def pod_monitor(cluster: str) -> str:
+    """Return the name of the PodMonitor."""
+    return cluster
+
+
 def network_policy(cluster: str) -> str:
     """Return the name of the NetworkPolicy."""
     return cluster

@@ -22,7 +22,7 @@ from disque_operator.brokers import Asked, Connection, TlsPeer, UnreachableError
 from disque_operator.busmode import read_mode
 from disque_operator.certificate_files import AUTHORITY, Authorities, TlsFiles, read_authorities, read_files
 from disque_operator.kube import NOT_FOUND, Kube, KubeError
-from disque_operator.observed import Broker, Declared, Kept, Observed, Passwords, Pod, StatefulSet, Volume
+from disque_operator.observed import Broker, Declared, Kept, Observed, Passwords, Platform, Pod, StatefulSet, Volume
 from disque_operator.resources.encryption import secret_name
 from disque_operator.resources.users import KEPT_KEY
 from disque_operator.spec import Spec
@@ -104,7 +104,7 @@ class Observation:
     """Connections by pod."""
 
 
-async def read_objects(kube: Kube, spec: Spec) -> Objects:
+async def read_objects(kube: Kube, spec: Spec, platform: Platform) -> Objects:
     """Read all objects of a cluster."""
     selector = f"{names.CLUSTER_LABEL}={spec.name}"
     lists = await asyncio.gather(*(kube.list(kind, spec.namespace, labels=selector) for kind in LISTED))
@@ -112,6 +112,7 @@ async def read_objects(kube: Kube, spec: Spec) -> Objects:
     missing = [key for kind, name in NAMED if (key := (kind, name(spec.name))) not in found]
     others = await asyncio.gather(*(_get(kube, spec, *key) for key in missing))
     found |= {key: item for key, item in zip(missing, others, strict=True) if item is not None}
+    found |= await _optional(kube, spec, platform)
     own = await kube.get("Secret", spec.namespace, spec.auth.secret_name) if spec.auth.secret_name else None
     tls = await _tls_secret(kube, spec, found)
     for kind in names.DECLARED:
@@ -170,6 +171,13 @@ def declared(found: Mapping[tuple[str, str], Json], kind: str, secrets: Mapping[
         key=lambda item: (item["metadata"].get("creationTimestamp") or "", item["metadata"]["name"]),
     )
     return tuple(Declared(item, secrets.get(_secret_of(item))) for item in resources)
+
+
+async def _optional(kube: Kube, spec: Spec, platform: Platform) -> dict[tuple[str, str], Json]:
+    """Return objects of kinds that not every Kubernetes has, so no watch reports them."""
+    key = ("PodMonitor", names.pod_monitor(spec.name))
+    found = await _get(kube, spec, *key) if platform.pod_monitors else None
+    return {} if found is None else {key: found}
 
 
 async def _get(kube: Kube, spec: Spec, kind: str, name: str) -> Json | None:

@@ -208,6 +208,16 @@ class Kept:
 
 
 @dataclass(frozen=True)
+class Platform:
+    """What this Kubernetes has that others lack."""
+
+    pod_monitors: bool = False
+    """Whether it has PodMonitors, which the Prometheus Operator brings."""
+    assigns_ids: bool = False
+    """Whether it assigns users and groups to pods and rejects others, as OpenShift does."""
+
+
+@dataclass(frozen=True)
 class Observed:
     """Everything that was observed."""
 
@@ -255,5 +265,6 @@ class Observed:
     """The image that the operator gives to clusters whose spec has none."""
     waits_for: str = ""
     """The cluster that must be updated before this one; empty if this one may be updated now."""
+    platform: Platform = Platform()
     operator_namespace: str = ""
     """The namespace of the operator's pods, which the NetworkPolicy admits; empty if it does not run in a pod."""

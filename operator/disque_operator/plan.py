@@ -168,6 +168,7 @@ def _decide(view: ClusterView, fresh: str) -> _Decided:
         view.observed.operator_namespace,
         users=user.kept,
         queues=queue.kept,
+        platform=view.observed.platform,
     )
     marks = claims.decide(view, size.replicas, size.drained)
     objects = children.decide(view, wanted)

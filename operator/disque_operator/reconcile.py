@@ -29,6 +29,7 @@ from disque_operator.metrics import Metrics
 from disque_operator.observe import Address, Objects, Observation
 from disque_operator.observed import Observed
 from disque_operator.ownership import ForeignError, Ownership
+from disque_operator.platforms import Platforms
 from disque_operator.posting import EventPoster
 from disque_operator.queue import SETTLE_S, Key
 from disque_operator.references import referenced_secrets
@@ -116,6 +117,7 @@ class Reconciler:
         self._ownership = Ownership(kube, permit, self._events, me=operator, clock=clock)
         self._operator = operator
         self._operator_namespace = operator_namespace
+        self._platforms = Platforms(kube, clock)
         self._clock = clock
         self._address = address
         self._now = now
@@ -192,7 +194,7 @@ class Reconciler:
             return None
         cache.cluster = await self._ownership.acquire(key, cache.cluster)
         spec = parse(cache.cluster)
-        cache.objects = await observe.read_objects(self._kube, spec)
+        cache.objects = await observe.read_objects(self._kube, spec, await self._platforms.current())
         self._refer(key, referenced_secrets(spec) | observe.secrets_of_users(cache.objects))
         cache.read_s = self._clock()
         return await self._observe(cache.cluster, cache.objects)
@@ -208,6 +210,7 @@ class Reconciler:
             return None
         spec = parse(cluster)
         key = (spec.namespace, spec.name)
+        platform = await self._platforms.at_rest(spec)
         now_s = self._now().timestamp()
         seen = await observe.observe_cluster(spec, cluster.get("status") or {}, objects, now_s, self._address)
         observed = replace(
@@ -217,6 +220,7 @@ class Reconciler:
             waits_for=self._turns.ahead_of(key),
             reverts=self._reverts.of(key),
             operator_namespace=self._operator_namespace,
+            platform=platform,
         )
         seen = replace(seen, observed=observed)
         plan = self._plan(spec, seen.observed, now_s, secrets.token_urlsafe(PASSWORD_BYTES))

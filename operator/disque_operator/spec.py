@@ -325,6 +325,38 @@ class NetworkPolicy(Section):
     egress: Egress = Egress()
 
 
+class PodMonitor(Section):
+    """The PodMonitor, with which the Prometheus Operator scrapes each broker."""
+
+    enabled: bool = Field(
+        default=False,
+        description="Whether there is a PodMonitor. Without the Prometheus Operator it has no effect; it is created "
+        "some minutes after that is installed.",
+    )
+    labels: Annotated[dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=32)] = Field(
+        default={}, description="Labels of the PodMonitor, with which Prometheus selects it."
+    )
+    interval: Annotated[str, Field(max_length=16, pattern="^([0-9]+(ms|s|m|h))+$")] | None = Field(
+        default=None, description="Scrape interval, such as 30s. Defaults to that of Prometheus."
+    )
+    queues: Annotated[tuple[Annotated[str, Field(max_length=256, min_length=1)], ...], Field(max_length=64)] = Field(
+        default=(),
+        description="Queues that always have series, however short they are, for example because workers are scaled by "
+        "them.",
+    )
+    secret_name: Name | None = Field(
+        default=None,
+        description="A Secret with the keys `username` and `password` of a user who can run INFO. Needed if "
+        "`config.http-auth` is yes.",
+    )
+
+
+class Monitoring(Section):
+    """How Prometheus finds the brokers."""
+
+    pod_monitor: PodMonitor = PodMonitor()
+
+
 class Drain(Section):
     """How a member transfers its jobs before its pod is removed."""
 
@@ -472,6 +504,7 @@ class SpecFields(Section):
     )
     pod_disruption_budget: PodDisruptionBudget = PodDisruptionBudget()
     network_policy: NetworkPolicy = NetworkPolicy()
+    monitoring: Monitoring = Monitoring()
     drain: Drain = Drain()
     upgrade: Upgrade = Upgrade()
     paused: bool = Field(

@@ -85,7 +85,8 @@ def _state(view: ClusterView, image: str, bus: BusMode) -> tuple[str, bool]:
     stateful_set = view.stateful_set
     assert stateful_set is not None  # `decide` checks it
     present = stateful_set.chosen_image or stateful_set.image
-    changed = resources.template_digest(view.spec, image, bus) != stateful_set.template_digest
+    template = resources.template_digest(view.spec, image, bus, view.observed.platform)
+    changed = template != stateful_set.template_digest
     asked = image != present or stateful_set.spec_digest not in {"", resources.spec_digest(view.spec, bus)}
     is_outdated = changed or _has_older_pods(view)
     state = stateful_set.update

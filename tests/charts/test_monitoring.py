@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from charts.helm import CHARTS, CLUSTER, OPERATOR, Helm, Json
+from charts.helm import CHARTS, OPERATOR, Helm, Json
 from dashboards.alerts.all import ALERTS, RECORDS
 from dashboards.all import BOARDS
 from dashboards.build import json_of
-from disque_operator import names
 
 RULES = CHARTS.parent / "dashboards" / "alerts" / "disque.rules.yaml"
 MEGABYTE = 1 << 20
@@ -98,17 +97,6 @@ def test_alerts_link_to_their_dashboard_in_grafana(helm: Helm) -> None:
 def test_leaving_out_an_unknown_alert_is_an_error(helm: Helm) -> None:
     error = helm.error(OPERATOR, {"alerts": {"enabled": True, "without": ["DisqueDown", "DisqueUp"]}})
     assert "unknown alerts in alerts.without: DisqueUp; docs/runbooks lists all alerts" in error
-
-
-def test_brokers_have_the_labels_that_alerts_and_dashboards_expect(helm: Helm) -> None:
-    monitor = helm.template(CLUSTER, {"podMonitor": {"enabled": True}}).one("PodMonitor")["spec"]
-    assert names.selector("demo-disque")[monitor["jobLabel"]] == "disque", 'up{job="disque"}'
-    (endpoint,) = monitor["podMetricsEndpoints"]
-    label = names.CLUSTER_LABEL.replace(".", "_").replace("/", "_")
-    assert {rule["targetLabel"]: rule["sourceLabels"] for rule in endpoint["relabelings"]} == {
-        "cluster": [f"__meta_kubernetes_pod_label_{label}"],
-        "instance": ["__meta_kubernetes_pod_name"],
-    }
 
 
 @pytest.mark.parametrize(

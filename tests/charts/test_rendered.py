@@ -77,6 +77,22 @@ def test_pods_meet_the_restricted_standard(helm: Helm, values: Path) -> None:
             assert container["image"].rpartition(":")[2], "an image without a version"
 
 
+@pytest.mark.parametrize("values", MODES)
+def test_pods_have_no_fixed_user(helm: Helm, values: Path) -> None:
+    """OpenShift's restricted-v2 assigns users of a range, and rejects others. Elsewhere the image has one."""
+    for pod in pods(helm.template(chart_of(values), values).all):
+        assert not pod["securityContext"].keys() & {"runAsUser", "runAsGroup", "fsGroup"}
+
+
+def test_operator_has_a_disruption_budget_only_with_a_standby(helm: Helm) -> None:
+    assert helm.template(OPERATOR).of("PodDisruptionBudget") == [], "it would block the drain of a node"
+    objects = helm.template(OPERATOR, {"replicas": 2})
+    budget = objects.one("PodDisruptionBudget")["spec"]
+    assert budget["maxUnavailable"] == 1
+    assert budget["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
+    assert budget["selector"] == objects.one("Deployment")["spec"]["selector"]
+
+
 @pytest.mark.parametrize("values", CLUSTERS)
 def test_resource_satisfies_its_definition(helm: Helm, values: Path) -> None:
     cluster = helm.template(CLUSTER, values).one(names.KIND)
@@ -155,31 +171,21 @@ def test_test_pod_is_not_selected_as_a_member(helm: Helm) -> None:
     assert not names.selector("demo-disque").items() <= labels.items()
 
 
-def test_tls_is_used_by_the_test_pod_and_by_the_scraper(helm: Helm) -> None:
-    values = {"tls": {"enabled": True, "http": True}, "podMonitor": {"enabled": True}}
+def test_tls_is_used_by_the_test_pod(helm: Helm) -> None:
+    values = {"tls": {"enabled": True, "http": True}}
     rendered = helm.template(CLUSTER, values)
     test = rendered.one("Pod")["spec"]
     environ = {entry["name"]: entry.get("value") for entry in test["containers"][0]["env"]}
     assert environ["ENDPOINT"].endswith(".here.svc:7712")
     assert environ["CA_FILE"] == "/ca/ca.crt"
     [volume] = test["volumes"]
-    [endpoint] = rendered.one("PodMonitor")["spec"]["podMetricsEndpoints"]
-    assert endpoint["scheme"] == "https"
-    assert endpoint["tlsConfig"]["ca"]["configMap"] == {"name": volume["configMap"]["name"], "key": "ca.crt"}
-    plain = helm.template(CLUSTER, {"podMonitor": {"enabled": True}})
-    assert "scheme" not in plain.one("PodMonitor")["spec"]["podMetricsEndpoints"][0]
-    assert "volumes" not in plain.one("Pod")["spec"]
-
-
-def test_pod_monitor_selects_the_members(helm: Helm) -> None:
-    monitor = helm.template(CLUSTER, {"podMonitor": {"enabled": True}}).one("PodMonitor")
-    assert monitor["spec"]["selector"]["matchLabels"] == names.selector("demo-disque")
+    assert volume["configMap"]["name"] == names.ca_config_map("demo-disque")
+    assert "volumes" not in helm.template(CLUSTER).one("Pod")["spec"]
 
 
 @pytest.mark.parametrize(
     ("chart", "values", "kind"),
     [
-        (CLUSTER, {"podMonitor": {"enabled": True}}, "PodMonitor"),
         (OPERATOR, {"metrics": {"podMonitor": {"enabled": True}}}, "PodMonitor"),
         (OPERATOR, {"metrics": {"serviceMonitor": {"enabled": True}}}, "ServiceMonitor"),
         (OPERATOR, {"alerts": {"enabled": True}}, "PrometheusRule"),

@@ -49,7 +49,7 @@ def test_every_dashboard_is_on_the_page(board: Board) -> None:
 
 
 def test_values_on_the_page_are_values_of_the_charts() -> None:
-    named = set(re.findall(r"[`=,\s](metrics\.\w+\.\w+|alerts\.\w+|dashboards\.\w+|podMonitor\.\w+)", TEXT))
+    named = set(re.findall(r"[`=,\s](metrics\.\w+\.\w+|alerts\.\w+|dashboards\.\w+|monitoring\.\w+\.\w+)", TEXT))
     assert len(named) > 5
     tables = (OPERATOR / "README.md").read_text() + (CLUSTER / "README.md").read_text()
     assert [value for value in named if f"| `{value}` |" not in tables] == []

@@ -26,6 +26,7 @@ NEEDED: Final = {
     "PersistentVolumeClaim": {"patch", "delete"},
     "Pod": {"delete"},
     "PodDisruptionBudget": {"create", "patch", "delete"},
+    "PodMonitor": {"get", "create", "patch", "delete"},
     "Secret": {"create", "patch"},
     "Service": {"create", "patch"},
     "ServiceAccount": {"create", "patch"},

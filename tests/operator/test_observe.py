@@ -15,7 +15,7 @@ from disque_operator import names, observe
 from disque_operator.apivalues import Json
 from disque_operator.kube import Kube
 from disque_operator.observe import Objects
-from disque_operator.observed import Observed, Passwords, Pod
+from disque_operator.observed import Observed, Passwords, Platform, Pod
 from disque_operator.spec import Spec, Tls
 from support.apiserver import ApiServer, serving
 from support.cluster import RealCluster
@@ -299,11 +299,11 @@ def test_events_are_read_only_when_pods_are_missing() -> None:
             server.put(f"/api/v1/namespaces/ns/events/c.{number}", event)
         async with serving(server) as configuration:
             kube = Kube(configuration, lambda _verb, _kind, _status: None)
-            refusals = (await observe.read_objects(kube, SPEC)).refusals
+            refusals = (await observe.read_objects(kube, SPEC, Platform())).refusals
             assert [event["message"] for event in refusals] == [f"quota of {uid}"]
             server.put("/api/v1/namespaces/ns/pods/c-0", pod())
             server.requests.clear()
-            assert not (await observe.read_objects(kube, SPEC)).refusals
+            assert not (await observe.read_objects(kube, SPEC, Platform())).refusals
             assert not [request for request in server.requests if "events" in request]
             await kube.close()
 

@@ -37,6 +37,8 @@ class ApiServer:
         """Whether namespaces are being deleted, so that no objects can be created."""
         self.drops_events: Callable[[str], bool] = lambda _path: False
         """Of which objects watches report nothing, although they stay open."""
+        self.added: dict[str, Json] = {}
+        """Discovery of resources that not every Kubernetes has, by path, such as `/apis/monitoring.coreos.com/v1`."""
         self._watches: list[tuple[str, str, str, asyncio.Queue[Json]]] = []
         self._version = 0
 
@@ -92,8 +94,11 @@ class ApiServer:
 
     def _get(self, request: web.Request, _body: Json) -> web.Response:
         path = request.path
-        if path in _DISCOVERY:
-            return web.json_response(_DISCOVERY[path])
+        known = _DISCOVERY | self.added
+        if path in known:
+            return web.json_response(known[path])
+        if path.startswith("/apis/") and path.count("/") == _OF_A_GROUP:
+            return _error(404, "not found")
         if path in self.objects:
             return web.json_response(self.objects[path])
         if len(path.split("/namespaces/")[-1].split("/")) == 3 and "/namespaces/" in path:
@@ -203,7 +208,8 @@ _VERBS: Final = ["list", "watch", "patch"]
 def _discovery() -> dict[str, Json]:
     """What an API server says of the kinds it has."""
     found: dict[str, Json] = {"/api": {"versions": ["v1"]}, "/apis": {"groups": []}}
-    apis = sorted({entry.api for entry in KINDS.values()} | {"apiextensions.k8s.io/v1"})
+    everywhere = {entry.api for kind, entry in KINDS.items() if kind != "PodMonitor"}
+    apis = sorted(everywhere | {"apiextensions.k8s.io/v1"})
     for api in apis:
         resources = [
             {"name": entry.plural, "kind": kind, "singularName": "", "namespaced": True, "verbs": _VERBS}
@@ -218,6 +224,8 @@ def _discovery() -> dict[str, Json]:
     return found
 
 
+_OF_A_GROUP: Final = 3
+"""Slashes in the path of an API group with its version."""
 _BACKBONE: Final = {
     "v1": ({"name": "namespaces", "kind": "Namespace", "singularName": "", "namespaced": False, "verbs": ["list"]},),
     "apiextensions.k8s.io/v1": (

@@ -14,7 +14,7 @@ import yaml
 from disque_operator import resources
 from disque_operator.busmode import BusMode
 from disque_operator.certificate_files import Authorities, TlsFiles
-from disque_operator.observed import Passwords
+from disque_operator.observed import Passwords, Platform
 from disque_operator.pki import Pem
 from disque_operator.resources import Certificates, Wanted
 from disque_operator.spec import Spec, parse
@@ -101,6 +101,15 @@ EVERYTHING: Final[Json] = {
             "rules": [{"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}], "ports": [{"protocol": "TCP", "port": 17711}]}],
         },
     },
+    "monitoring": {
+        "podMonitor": {
+            "enabled": True,
+            "labels": {"release": "prometheus"},
+            "interval": "30s",
+            "queues": ["mail", "print"],
+            "secretName": "prometheus",
+        }
+    },
     "drain": {"timeoutSeconds": 60, "onTimeout": "Retain"},
     "upgrade": {
         "soakSeconds": 1,
@@ -146,6 +155,7 @@ def children(body: Json) -> tuple[Json, ...]:
         {mode.file: "cluster secret"} if mode.secrets else {},
         image=spec.image or "",
         operator_namespace="disque-system",
+        platform=Platform(pod_monitors=True),
     )
     return resources.desired(spec, wanted)
 

@@ -15,6 +15,7 @@ from disque_operator.resources.common import Certificates, Wanted
 from disque_operator.resources.comparing import differs
 from disque_operator.resources.configuration import client_secret, config_map, secret
 from disque_operator.resources.encryption import bus_secret, certificate_objects
+from disque_operator.resources.monitoring import pod_monitor
 from disque_operator.resources.network import client_service, members_service, network_policy
 from disque_operator.resources.workload import (
     disruption_budget,
@@ -39,7 +40,7 @@ __all__ = [
     "template_digest",
 ]
 
-_OPTIONAL: Final = ("Certificate", "ConfigMap", "PodDisruptionBudget", "NetworkPolicy")
+_OPTIONAL: Final = ("Certificate", "ConfigMap", "PodDisruptionBudget", "PodMonitor", "NetworkPolicy")
 
 
 def desired(spec: Spec, wanted: Wanted) -> tuple[Json, ...]:
@@ -55,6 +56,7 @@ def desired(spec: Spec, wanted: Wanted) -> tuple[Json, ...]:
         client_service(spec),
         network_policy(spec, wanted.operator_namespace),
         disruption_budget(spec, wanted.replicas),
+        pod_monitor(spec) if wanted.platform.pod_monitors else None,
         stateful_set(spec, wanted),
     )
     return tuple(manifest for manifest in manifests if manifest is not None)

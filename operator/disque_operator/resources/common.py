@@ -12,7 +12,7 @@ from disque_operator import names
 from disque_operator.apivalues import Json
 from disque_operator.busmode import PLAIN, BusMode
 from disque_operator.certificate_files import Authorities, CertificateRequest, TlsFiles
-from disque_operator.observed import Kept, Passwords
+from disque_operator.observed import Kept, Passwords, Platform
 from disque_operator.spec import Spec
 
 DATA_PATH: Final = "/data"
@@ -64,9 +64,18 @@ class Wanted:
     users: Mapping[str, Kept] = field(default_factory=dict)
     queues: Mapping[str, Kept] = field(default_factory=dict)
     """What the Secret `names.auth_secret` keeps about users and queues, by name."""
+    platform: Platform = field(default_factory=Platform)
 
 
-def child(spec: Spec, api_version: str, kind: str, name: str, body: Json, annotations: Json | None = None) -> Json:
+def child(
+    spec: Spec,
+    api_version: str,
+    kind: str,
+    name: str,
+    body: Json,
+    annotations: Json | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> Json:
     """Return the manifest of an object that is owned by the resource, and so is deleted with it."""
     manifest = {
         "apiVersion": api_version,
@@ -74,7 +83,7 @@ def child(spec: Spec, api_version: str, kind: str, name: str, body: Json, annota
         "metadata": {
             "name": name,
             "namespace": spec.namespace,
-            "labels": names.labels(spec.name),
+            "labels": {**(labels or {}), **names.labels(spec.name)},
             "annotations": annotations or {},
             "ownerReferences": [_owner(spec)],
         },

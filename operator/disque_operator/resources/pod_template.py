@@ -8,13 +8,15 @@ from disque_operator import names
 from disque_operator.apivalues import Json
 from disque_operator.busmode import BusMode
 from disque_operator.directives import restart_hash
+from disque_operator.observed import Platform
 from disque_operator.resources import encryption
 from disque_operator.resources.common import AUTH_PATH, CONFIG_FILE, CONFIG_PATH, DATA_PATH
 from disque_operator.resources.merging import merge
 from disque_operator.resources.protected import allowed
 from disque_operator.spec import Spec
 
-USER: Final = 10001
+GROUP: Final = 10001
+"""The group of the image, which owns the volumes."""
 STOP_TIMEOUT_S: Final = 15
 """How long a deleted pod waits until it is safe to stop, in seconds, for example while another pod is replaced."""
 GRACE_S: Final = 60
@@ -26,14 +28,14 @@ START_S: Final = 600
 """How long a broker may take to answer after its start, in seconds. It answers while it loads its file."""
 
 
-def pod_template(spec: Spec, image: str, bus: BusMode) -> Json:
+def pod_template(spec: Spec, image: str, bus: BusMode, platform: Platform) -> Json:
     """Return the pod template, patched by `spec.podTemplate`. The image of the spec is only one of several sources."""
     template = {
         "metadata": {
             "labels": names.labels(spec.name),
             "annotations": {names.RESTART_HASH: restart_hash(spec), **_scraped(spec)},
         },
-        "spec": _pod(spec, image, bus),
+        "spec": _pod(spec, image, bus, platform),
     }
     patched: Json = merge(template, allowed(spec))
     return patched
@@ -44,21 +46,14 @@ def _scraped(spec: Spec) -> dict[str, str]:
     return SCRAPED if scheme == "HTTP" else SCRAPED | {"prometheus.io/scheme": scheme.lower()}
 
 
-def _pod(spec: Spec, image: str, bus: BusMode) -> Json:
+def _pod(spec: Spec, image: str, bus: BusMode, platform: Platform) -> Json:
     pod: Json = {
         "serviceAccountName": names.service_account(spec.name),
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "restartPolicy": "Always",
         "terminationGracePeriodSeconds": GRACE_S,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": USER,
-            "runAsGroup": USER,
-            "fsGroup": USER,
-            "fsGroupChangePolicy": "OnRootMismatch",
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": _security(platform),
         "containers": [_broker(spec, image, bus)],
         "volumes": _volumes(spec, bus),
         **_placement(spec),
@@ -66,6 +61,16 @@ def _pod(spec: Spec, image: str, bus: BusMode) -> Json:
     if spec.image_pull_secrets:
         pod["imagePullSecrets"] = [{"name": secret.name} for secret in spec.image_pull_secrets]
     return pod
+
+
+def _security(platform: Platform) -> Json:
+    """Return the security context. The user is that of the image, or the one that the platform assigns."""
+    context: Json = {
+        "runAsNonRoot": True,
+        "fsGroupChangePolicy": "OnRootMismatch",
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    return context if platform.assigns_ids else context | {"fsGroup": GROUP}
 
 
 def _broker(spec: Spec, image: str, bus: BusMode) -> Json:

@@ -7,6 +7,7 @@ from typing import Final
 from disque_operator import names
 from disque_operator.apivalues import Json
 from disque_operator.busmode import BusMode
+from disque_operator.observed import Platform
 from disque_operator.resources.common import Wanted, child, digest
 from disque_operator.resources.pod_template import pod_template
 from disque_operator.spec import Spec, SpecFields
@@ -17,6 +18,7 @@ _NOT_OF_PODS: Final = {*Spec.model_fields} - {*SpecFields.model_fields} | {
     "hibernate",
     "image",
     "min_replicas",
+    "monitoring",
     "network_policy",
     "paused",
     "pod_disruption_budget",
@@ -31,7 +33,7 @@ annotation. A field that is missing here only costs a write of the StatefulSet w
 
 def stateful_set(spec: Spec, wanted: Wanted) -> Json:
     """Return the StatefulSet. It creates pods and claims, all at once; only the operator replaces and deletes them."""
-    template = pod_template(spec, wanted.image, wanted.bus)
+    template = pod_template(spec, wanted.image, wanted.bus, wanted.platform)
     body: Json = {
         "replicas": wanted.replicas,
         "serviceName": names.members_service(spec.name),
@@ -55,9 +57,9 @@ def stateful_set(spec: Spec, wanted: Wanted) -> Json:
     return child(spec, "apps/v1", "StatefulSet", names.stateful_set(spec.name), {"spec": body}, given)
 
 
-def template_digest(spec: Spec, image: str, bus: BusMode) -> str:
+def template_digest(spec: Spec, image: str, bus: BusMode, platform: Platform) -> str:
     """Return a digest of the pod template."""
-    return digest(pod_template(spec, image, bus))
+    return digest(pod_template(spec, image, bus, platform))
 
 
 def spec_digest(spec: Spec, bus: BusMode) -> str:
