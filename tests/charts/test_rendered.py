@@ -234,12 +234,14 @@ def test_images_are_named_by_registry_tag_and_digest(helm: Helm, values: Json, o
     assert {"name": "DISQUE_OPERATOR_IMAGE", "value": broker} in container["env"]
 
 
-def test_resource_definition_is_kept_by_default(helm: Helm) -> None:
-    kept = helm.template(OPERATOR).one("CustomResourceDefinition")
-    assert kept["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
-    deleted = helm.template(OPERATOR, {"crds": {"keep": False}}).one("CustomResourceDefinition")
-    assert "helm.sh/resource-policy" not in deleted["metadata"].get("annotations", {})
-    assert kept["spec"] == yaml.safe_load((OPERATOR / "files/crd/disqueclusters.yaml").read_text())["spec"]
+def test_resource_definitions_are_kept_by_default(helm: Helm) -> None:
+    definitions = {path.stem: yaml.safe_load(path.read_text())["spec"] for path in (OPERATOR / "files/crd").iterdir()}
+    kept = helm.template(OPERATOR).of("CustomResourceDefinition")
+    assert {item["spec"]["names"]["plural"]: item["spec"] for item in kept} == definitions
+    for item in kept:
+        assert item["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
+    for item in helm.template(OPERATOR, {"crds": {"keep": False}}).of("CustomResourceDefinition"):
+        assert "helm.sh/resource-policy" not in item["metadata"].get("annotations", {})
     assert helm.template(OPERATOR, {"crds": {"install": False}}).of("CustomResourceDefinition") == []
 
 
