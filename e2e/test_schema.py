@@ -159,6 +159,9 @@ GOOD: Final[tuple[Json, ...]] = (
     {},
     EVERYTHING,
     {"replicas": 1},
+    {"replicas": 3, "podDisruptionBudget": {"maxUnavailable": 2}},
+    {"replicas": 1, "podDisruptionBudget": {"maxUnavailable": 2}},
+    {"replicas": 2, "podDisruptionBudget": {"enabled": False, "maxUnavailable": 2}},
     {"replicas": 100, "minReplicas": 100},
     {"hibernate": True},
     {"paused": True},
@@ -241,6 +244,10 @@ BAD: Final[tuple[tuple[Json, str], ...]] = (
     ({"podDisruptionBudget": {"maxUnavailable": 0}}, "should be greater than or equal to 1"),
     ({"monitoring": {"podMonitor": {"interval": "30"}}}, "monitoring.podMonitor.interval"),
     ({"networkPolicy": {"egress": {"rules": [{}]}}}, "networkPolicy.egress.rules has no effect"),
+    (
+        {"replicas": 2, "podDisruptionBudget": {"maxUnavailable": 2}},
+        "podDisruptionBudget.maxUnavailable must be less than replicas",
+    ),
     ({"image": ""}, "should be at least 1 chars long"),
     ({"config": {"hz": "10", "colour": "red"}}, "colour is not a directive of the broker"),
     (

@@ -285,7 +285,7 @@ class PodDisruptionBudget(Section):
 
     enabled: bool = Field(default=True, description="Whether there is a budget.")
     max_unavailable: Annotated[int, Field(ge=1, le=MOST_MEMBERS)] = Field(
-        default=1, description="How many pods may be evicted at the same time."
+        default=1, description="How many ready pods may be evicted at the same time; less than `replicas`."
     )
 
 
@@ -424,6 +424,11 @@ class SpecFields(Section):
                 "replicas must not be less than minReplicas: lower minReplicas too if you want fewer members",
             ),
             rule(
+                "self.replicas < 2 || !self.podDisruptionBudget.enabled || "
+                "self.podDisruptionBudget.maxUnavailable < self.replicas",
+                "podDisruptionBudget.maxUnavailable must be less than replicas, or all members may be evicted at once",
+            ),
+            rule(
                 "!self.storage.ephemeral || !self.persistence.appendonly",
                 "storage.ephemeral keeps no files: set persistence.appendonly: false too",
             ),
@@ -483,7 +488,8 @@ class SpecFields(Section):
     cluster_secret: ClusterSecret = ClusterSecret()
     service: ClientService = ClientService()
     affinity: Affinity | None = Field(
-        default=None, description="Affinity of the pods. By default, pods prefer different Kubernetes nodes."
+        default=None,
+        description="Affinity of the pods. Unless it has `podAntiAffinity`, pods prefer different Kubernetes nodes.",
     )
     tolerations: Annotated[tuple[Toleration, ...], Field(max_length=32)] = Field(
         default=(), description="Tolerations of the pods."

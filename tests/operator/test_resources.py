@@ -13,7 +13,7 @@ from disque_operator.directives import maxmemory
 from disque_operator.observed import Passwords
 from disque_operator.resources import Wanted
 from disque_operator.resources.protected import PROTECTED
-from disque_operator.spec import ClientService, Spec, Storage, parse
+from disque_operator.spec import ClientService, PodDisruptionBudget, Spec, Storage, parse
 from disqued.config.loading import load
 from disqued.config.options import OPTION_OF
 from support.manifests import SNAPSHOTS, bodies, page
@@ -115,9 +115,47 @@ def test_scaling_changes_no_pod_template(replicas: int) -> None:
     assert objects(wanted=Wanted(replicas))["StatefulSet"]["spec"]["template"] == pod()
 
 
+def budget(replicas: int, most: int = 1) -> Json | None:
+    """Return the spec of the PodDisruptionBudget while the StatefulSet has `replicas`."""
+    spec = changed(pod_disruption_budget=PodDisruptionBudget(max_unavailable=most))
+    found = objects(spec, Wanted(replicas)).get("PodDisruptionBudget")
+    return found["spec"] if found else None
+
+
 def test_single_pod_has_no_disruption_budget() -> None:
-    assert "PodDisruptionBudget" in objects(wanted=Wanted(2))
-    assert "PodDisruptionBudget" not in objects(wanted=Wanted(1))
+    assert budget(2)
+    assert budget(1) is None
+
+
+def test_budget_always_keeps_a_member_and_never_protects_a_pod_that_serves_nobody() -> None:
+    assert [found["maxUnavailable"] for replicas in (2, 3, 5) if (found := budget(replicas, most=3))] == [1, 2, 3]
+    found = budget(3)
+    assert found
+    assert found["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
+
+
+ZONE_AFFINITY: Json = {
+    "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": []}]}
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "spread"),
+    [
+        (None, True),
+        ({}, True),
+        ({"nodeAffinity": ZONE_AFFINITY}, True),
+        ({"podAffinity": {}}, True),
+        ({"podAntiAffinity": {}}, False),
+        ({"nodeAffinity": ZONE_AFFINITY, "podAntiAffinity": {}}, False),
+    ],
+    ids=str,
+)
+def test_pods_prefer_different_nodes_unless_the_spec_says_otherwise(given: Json | None, spread: bool) -> None:
+    default = pod()["spec"]["affinity"]["podAntiAffinity"]
+    found = pod(changed(affinity=given))["spec"]["affinity"]
+    assert (found["podAntiAffinity"] == default) == spread
+    assert {name: found[name] for name in given or {}} == (given or {})
 
 
 def test_claim_templates_do_not_change_when_volumes_grow() -> None:

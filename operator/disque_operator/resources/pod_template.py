@@ -135,7 +135,7 @@ def _volumes(spec: Spec, bus: BusMode) -> list[Json]:
 
 def _placement(spec: Spec) -> Json:
     placement: Json = {
-        "affinity": _prefer_different_nodes(spec) if spec.affinity is None else spec.affinity,
+        "affinity": _prefer_different_nodes(spec) | (spec.affinity or {}),
         "topologySpreadConstraints": _spread(spec),
         "tolerations": list(spec.tolerations),
         "nodeSelector": dict(spec.node_selector),
@@ -146,7 +146,7 @@ def _placement(spec: Spec) -> Json:
 
 
 def _prefer_different_nodes(spec: Spec) -> Json:
-    """Return an affinity that prefers different Kubernetes nodes."""
+    """Return an affinity that prefers different Kubernetes nodes. A `podAntiAffinity` of the spec replaces it."""
     term = {
         "labelSelector": {"matchLabels": names.selector(spec.name)},
         "topologyKey": "kubernetes.io/hostname",

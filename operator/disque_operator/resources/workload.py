@@ -92,12 +92,15 @@ def service_account(spec: Spec) -> Json:
 def disruption_budget(spec: Spec, replicas: int) -> Json | None:
     """Return the PodDisruptionBudget, which makes a drained Kubernetes node evict pods one at a time.
 
-    None if the spec disables it, and for a single pod, whose eviction it would block forever.
+    None if the spec disables it, and for a single pod, whose eviction it would block forever. A pod that is not ready
+    serves no client, so its eviction is always allowed: a crash-looping pod must not keep a Kubernetes node from being
+    drained.
     """
     if not spec.pod_disruption_budget.enabled or replicas < 2:
         return None
     body = {
-        "maxUnavailable": spec.pod_disruption_budget.max_unavailable,
+        "maxUnavailable": min(spec.pod_disruption_budget.max_unavailable, replicas - 1),
+        "unhealthyPodEvictionPolicy": "AlwaysAllow",
         "selector": {"matchLabels": names.selector(spec.name)},
     }
     return child(spec, "policy/v1", "PodDisruptionBudget", names.disruption_budget(spec.name), {"spec": body})
