@@ -78,6 +78,7 @@ _OTHER_PAYLOADS: Final = {
     kinds.HOST: "the name of a host",
     kinds.QUERY: "number (4); requests as of clients: user and `password` or `none`, then the commands",
     kinds.RESULT: "number of the QUERY (4); the replies as to clients",
+    kinds.ZONE: "the name of a zone",
     kinds.CHALLENGE: f"version of the exchange, {VERSION_OF_EXCHANGE} (4); nonce ({NONCE_BYTES})",
     kinds.RESPONSE: f"number of proofs (4); nonce ({NONCE_BYTES}); the proofs ({PROOF_BYTES} each)",
     kinds.PROOF: f"proof ({PROOF_BYTES})",

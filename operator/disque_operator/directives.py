@@ -44,6 +44,7 @@ OWNED: Final[Mapping[str, str]] = {
     "cluster-port": _PORTS,
     "cluster-secret-file": _SECRET,
     "cluster-secret-required": _SECRET,
+    "cluster-zone": "it is the zone of the Kubernetes node of the pod",
     "cluster-seeds": "members discover each other through a service of the operator",
     "daemonize": "the process runs in the foreground of its container",
     "dir": _FILES,

@@ -37,6 +37,8 @@ GOTJOBS: Final = 37
 QUERY: Final = 38
 RESULT: Final = 39
 """Commands that only read, which one node runs for the console of another, and their replies."""
+ZONE: Final = 40
+"""The zone of the sender."""
 CHALLENGE: Final = 48
 RESPONSE: Final = 49
 PROOF: Final = 50

@@ -66,6 +66,7 @@ class Config:
     cluster_announce_hostname: str
     cluster_announce_port: int
     cluster_announce_bus_port: int
+    cluster_zone: str
     cluster_seeds: tuple[str, ...]
     cluster_name: str
     cluster_name_required: bool

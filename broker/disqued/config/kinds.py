@@ -27,6 +27,8 @@ MAX_NUMBER: Final = 10**12
 """The largest number without a bound of its own. A million times as much still has 64 bits, for other units."""
 _SIZE: Final = re.compile(rb"([0-9]{1,19})([a-z]*)")
 _ADDRESS: Final = re.compile(rb"[\w.:%*-]+")
+ZONE_NAME: Final = re.compile(r"[\w.-]{1,63}", re.ASCII)
+"""The values of labels in Kubernetes, and a few more."""
 _UNITS: Final = {
     b"": 1,
     b"b": 1,
@@ -336,6 +338,18 @@ class Address(Text):
         text = super().parse(word)
         if text and not is_address(text):
             raise BadValueError("argument must be an IP address, or empty for none")
+        return text
+
+
+@dataclass(frozen=True)
+class ZoneName(Text):
+    """The name of a zone, or the empty text."""
+
+    def parse(self, word: bytes) -> str:
+        """A name as in the values of Kubernetes' labels."""
+        text = super().parse(word)
+        if text and not ZONE_NAME.fullmatch(text):
+            raise BadValueError("argument must be at most 63 letters, digits, dots, hyphens and underscores")
         return text
 
 

@@ -23,6 +23,7 @@ from disqued.config.kinds import (
     Text,
     UserLines,
     YesNo,
+    ZoneName,
 )
 from disqued.config.option import Option
 from disqued.config.originals import ORIGINALS
@@ -83,6 +84,16 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         0,
         "cluster",
         "Port at which other nodes reach this node; 0 for the port of the cluster bus.",
+        settable=True,
+        added=True,
+    ),
+    Option(
+        "cluster-zone",
+        ZoneName(optional=True),
+        "",
+        "cluster",
+        "Zone of this node, for example the name of its data centre, rack or machine. Copies of a job go to zones that "
+        "have none first; empty if unknown. See [zones](operations/running.md#zones).",
         settable=True,
         added=True,
     ),

@@ -197,7 +197,7 @@ class Drain:
             self._without_target += 1
             return False
         wanted = self._wanted(job)
-        chosen = self.targets.choose(job, NOBODY, wanted, own_kind=job.retry_s == 0 and job.state != ACKED)
+        chosen = self.targets.choose(state, job, NOBODY, wanted, own_kind=job.retry_s == 0 and job.state != ACKED)
         if len(chosen) < wanted:
             self._without_target += 1
             return False
@@ -247,7 +247,7 @@ class Drain:
         more: list[Peer] = []
         if missing > 0:
             own_kind = job.retry_s == 0 and not transfer.acknowledged
-            more = self.targets.choose(job, transfer.asked, missing, own_kind=own_kind)
+            more = self.targets.choose(state, job, transfer.asked, missing, own_kind=own_kind)
         if missing <= 0 or (owners and not more and transfer.rounds >= MAX_ROUNDS):
             self._finish(state, transfer)
             return

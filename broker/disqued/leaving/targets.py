@@ -11,6 +11,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disqued.core.cluster.peer import Peer
+from disqued.core.cluster.zones import ZoneSpread
 from disqued.core.jobs.job import Job, NodeIds
 from disqued.core.runtime.state import NodeState
 
@@ -77,8 +78,11 @@ class Targets:
         """Whether the node confirmed jobs lately, or was not asked."""
         return not self._rests(peer, now_ms)
 
-    def choose(self, job: Job, asked: NodeIds, count: i64, *, own_kind: bool) -> list[Peer]:
-        """Choose up to `count` free nodes that were not asked yet, first those that may hold the job, then in turn."""
+    def choose(self, state: NodeState, job: Job, asked: NodeIds, count: i64, *, own_kind: bool) -> list[Peer]:
+        """Choose up to `count` free nodes that were not asked yet, first those that may hold the job, then in turn.
+
+        If nodes have zones, zones with the fewest copies come first.
+        """
         delivered = job.delivered
         chosen: list[Peer] = []
         others: list[Peer] = []
@@ -89,14 +93,19 @@ class Targets:
                 chosen.append(peer)
             else:
                 others.append(peer)
-        if len(chosen) > count:
-            chosen = self._some(chosen, count)
-        elif len(chosen) < count:
-            chosen.extend(self._some(others, count - len(chosen)))
+        spread = ZoneSpread(state.view, asked) if state.view.zoned else None
+        if len(chosen) > count or spread is not None:
+            chosen = self._some(chosen, count, spread)
+        if len(chosen) < count:
+            chosen.extend(self._some(others, count - len(chosen), spread))
         return chosen
 
-    def _some(self, peers: list[Peer], count: i64) -> list[Peer]:
+    def _some(self, peers: list[Peer], count: i64, spread: ZoneSpread | None) -> list[Peer]:
         """Choose `count` of the peers; the next call begins with the next peer."""
+        if spread is not None:
+            self._turn += 1
+            first: i64 = self._turn % len(peers) if peers else 0
+            return spread.take(peers[first:] + peers[:first], count)
         found: list[Peer] = []
         have: i64 = len(peers)
         self._turn += 1

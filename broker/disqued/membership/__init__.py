@@ -7,7 +7,7 @@ them through the core. Other rooms decide from the cluster view, which this room
 from disqued.bus import kinds
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.subsystem import Subsystem
-from disqued.membership import authentication, commands, hello, hostname
+from disqued.membership import authentication, commands, hello, hostname, zone
 from disqued.membership.failure import handle_fail
 from disqued.membership.kept import NAME
 from disqued.membership.metrics import METRICS
@@ -59,6 +59,15 @@ SUBSYSTEM = Subsystem(
             "the receiver reaches the node by that name",
             hostname.handle_host,
             feature=hostname.FEATURE_HOST,
+        ),
+        Message(
+            kinds.ZONE,
+            "ZONE",
+            kinds.OF_UNKNOWN,
+            "a node that announces a zone, to nodes with the feature",
+            "the receiver prefers other zones for further copies of its jobs",
+            zone.handle_zone,
+            feature=zone.FEATURE_ZONE,
         ),
         Message(
             kinds.CHALLENGE,

@@ -25,6 +25,10 @@ def announce(own: Membership) -> None:
         bus_port = port + BUS_PORT_DISTANCE
     view.bus_port = bus_port if bus_port < 65536 else 0
     view.host = config.cluster_announce_hostname.encode()
+    if config.cluster_zone.encode() != view.zone:
+        view.zone = config.cluster_zone.encode()
+        view.refresh()
+        own.had_zone = True
     announced_ip = config.cluster_announce_ip.encode()
     if announced_ip != own.announced_ip:
         own.announced_ip = announced_ip

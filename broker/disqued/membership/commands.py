@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from disqued.bus import kinds
@@ -22,6 +23,7 @@ from disqued.resp.integers import parse_integer
 
 if TYPE_CHECKING:
     from disqued.core.clients.session import Session
+    from disqued.core.cluster.view import ClusterView
     from disqued.core.runtime.state import NodeState
     from disqued.core.telemetry.fields import Fields
 
@@ -86,7 +88,17 @@ def figures(state: NodeState) -> Fields:
         ("cluster_nodes_leaving", len([peer for peer in members if peer.flags & kinds.NODE_LEAVING])),
         ("cluster_links_unproven", authentication.unproven_links(state)),
         ("cluster_max_skew_ms", skew.worst_ms(state)),
+        *_zones(state.view),
     ]
+
+
+def _zones(view: ClusterView) -> Fields:
+    """The zone of this node, and how many nodes each zone has, with this node and those that can be sent jobs."""
+    zones = Counter(zone.decode() for zone in (view.zone, *(peer.zone for peer in view.reachable)) if zone)
+    if not zones:
+        return []
+    counts = ",".join(f"{zone}={count}" for zone, count in sorted(zones.items()))
+    return [("cluster_zone", view.zone.decode()), ("cluster_zones", counts)]
 
 
 def _saveconfig(state: NodeState, session: Session, _args: list[bytes]) -> None:

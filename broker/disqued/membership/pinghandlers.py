@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from disqued.bus import kinds
-from disqued.membership import failure, gossip, handshake, hostname, nodes, skew
+from disqued.membership import failure, gossip, handshake, hostname, nodes, skew, zone
 from disqued.membership.addresses import literal
 from disqued.membership.authentication import accept_unproven
 from disqued.membership.dialing import call_back
@@ -37,6 +37,7 @@ def handle_ping(state: NodeState, link: Link, sender: Peer | None, frame: Frame)
             state.events.peer_connected(sender)
         _learn_address(state, sender, link, frame)
         hostname.repeat(sender)
+        zone.repeat(sender)
     _take_in(state, link, sender, frame)
 
 
@@ -111,7 +112,9 @@ def _take_in(state: NodeState, link: Link, sender: Peer | None, frame: Frame) ->
 def _learn(state: NodeState, peer: Peer, frame: Frame) -> None:
     """Take in what a member says of itself: its features, its run, and whether it is leaving."""
     peer.features = frame.features
-    peer.incarnation = frame.incarnation
+    if frame.incarnation != peer.incarnation:
+        peer.incarnation = frame.incarnation
+        zone.learn(state, peer, b"")
     if frame.tls_port != peer.tls_port:
         peer.tls_port = frame.tls_port
         nodes.changed(state)

@@ -45,7 +45,7 @@ class MembershipRoom(Membership):
             self._use_secrets(self._new_secrets)
         elif attribute == "cluster_secret_required":
             self._use_secrets(self.state.secrets)
-        if attribute == "cluster_name" or attribute.startswith("cluster_announce"):
+        if attribute in {"cluster_name", "cluster_zone"} or attribute.startswith("cluster_announce"):
             announce(self)
             self.unsaved = True
 

@@ -107,7 +107,7 @@ class ReplicationRoom(Room):
         """
         state = self.state
         needed: i64 = i64(job.repl) if external else i64(job.repl) - 1
-        chosen = choose(state, job, needed)
+        chosen = choose(state, job, NOBODY if external else self._this_node(), needed)
         deadline_ms: i64 = state.now_ms + timeout_ms if timeout_ms > 0 else 0
         if external:
             if not chosen:
@@ -272,7 +272,7 @@ class ReplicationRoom(Room):
         job = wait.job
         delivered = job.delivered
         assert delivered is not None
-        added = choose(state, job, 1)
+        added = choose(state, job, delivered, 1)
         if added:
             delivered = state.holders.plus(delivered, added[0].id)
             job.delivered = delivered

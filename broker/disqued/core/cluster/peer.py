@@ -37,6 +37,8 @@ class Peer:
         self.bus_port: i64 = bus_port if bus_port > 0 else port + BUS_PORT_DISTANCE
         self.host = b""
         """The host name that it announced; empty if none."""
+        self.zone = b""
+        """The zone that it announced; empty if unknown."""
         self.flags: i64 = flags
         self.created_ms: i64 = now_ms
         self.ping_sent_ms: i64 = 0
@@ -162,6 +164,8 @@ class Link:
         """The other end sent a PONG on it, or a PING if it opened it: it is established, and to the right node."""
         self.told_host: bytes | None = None
         """The host name of this node that the peer was told on this connection."""
+        self.told_zone: bytes | None = None
+        """The zone of this node that the peer was told on this connection."""
         self.closed: bool = False
         self.refused: bool = False
         """Input is no longer read: the other end is not the expected node."""

@@ -32,6 +32,10 @@ class ClusterView:
         """The address of this node: as announced, otherwise empty until another node contacts it."""
         self.host = b""
         """The host name that this node announces; empty if none."""
+        self.zone = b""
+        """The zone that this node announces; empty if unknown."""
+        self.zoned: bool = False
+        """Whether the reachable nodes and this one are in several zones."""
         self.leaving: bool = False
         self.peers: dict[bytes, Peer] = {}
         """The other nodes by ID, including nodes in handshake."""
@@ -45,6 +49,7 @@ class ClusterView:
     def refresh(self) -> None:
         """Recompute the members and the reachable nodes, after peers were added, removed or changed their flags."""
         self.reachable = [peer for peer in self.peers.values() if peer.reachable]
+        self.zoned = len({peer.zone for peer in self.reachable} | {self.zone} - {b""}) > 1
         self.generation += 1
         self.size = 1 + len([peer for peer in self.peers.values() if not peer.in_handshake])
 
