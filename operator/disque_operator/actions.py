@@ -65,6 +65,8 @@ class DeletePod:
     name: str
     uid: str
     why: str
+    evict: bool = False
+    """Whether to evict it, which a PodDisruptionBudget can refuse."""
 
 
 @dataclass(frozen=True)

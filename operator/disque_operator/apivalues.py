@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
@@ -26,6 +27,25 @@ def condition_of(status: Json, kind: str) -> Json:
     """Return the condition of a type in the status of an object; empty if there is none."""
     conditions: list[Json] = status.get("conditions") or []
     return next((condition for condition in conditions if condition.get("type") == kind), {})
+
+
+def selects(selector: Json | None, labels: Mapping[str, str]) -> bool:
+    """Return whether a label selector selects an object with these labels. An empty selector selects all, None none."""
+    if selector is None:
+        return False
+    equal: Mapping[str, str] = selector.get("matchLabels") or {}
+    return all(labels.get(name) == value for name, value in equal.items()) and all(
+        _OPERATORS[one["operator"]](labels.get(one["key"]), one.get("values") or ())
+        for one in selector.get("matchExpressions") or ()
+    )
+
+
+_OPERATORS: Final[Mapping[str, Callable[[str | None, Sequence[str]], bool]]] = {
+    "In": lambda value, values: value in values,
+    "NotIn": lambda value, values: value not in values,
+    "Exists": lambda value, _: value is not None,
+    "DoesNotExist": lambda value, _: value is None,
+}
 
 
 def amount(quantity: object) -> Decimal | None:

@@ -27,6 +27,8 @@ class Disruption:
     soak_s: float = 0.0
     copies: bool = False
     """Whether jobs that wait for copies matter, as they do if the broker stops without transferring its jobs."""
+    evicts: bool = False
+    """Whether budgets of others matter, as they do if the pod is evicted."""
     locked: bool = False
     """Whether brokers that reject all passwords are tolerated. What they know about other members is then unknown."""
 
@@ -123,6 +125,13 @@ def _copies(disruption: Disruption) -> str:
     return _named(waiting, "has jobs waiting for copies") if disruption.copies else ""
 
 
+def _budgets(disruption: Disruption) -> str:
+    """Return a budget of others that would refuse the eviction of a pod that serves."""
+    served = any(member.name == disruption.pod and member.pod.ready for member in disruption.view.members)
+    spent = [budget.name for budget in disruption.view.observed.foreign_budgets if budget.allowed < 1]
+    return f"PodDisruptionBudget {spent[0]} allows no disruption" if disruption.evicts and served and spent else ""
+
+
 def _soak(disruption: Disruption) -> str:
     soaking = (member for member in disruption.others if member.pod.ready_for_s < disruption.soak_s)
     return _named((member for member in soaking if not _leaves(member)), "has just become ready")
@@ -142,6 +151,7 @@ _CHECKS: Final[tuple[Callable[[Disruption], str], ...]] = (
     _links,
     _unknown_members,
     _copies,
+    _budgets,
     _soak,
 )
 

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from disque_operator import brokers
 from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod, Issue, WriteStatus
 from disque_operator.brokers import CommandFailedError, Connection
-from disque_operator.kube import CONFLICT, NAMESPACE_TERMINATING, Kube, KubeError
+from disque_operator.kube import CONFLICT, NAMESPACE_TERMINATING, TOO_MANY_REQUESTS, Kube, KubeError
 from disque_operator.logs import ClusterLogger
 
 
@@ -35,7 +35,10 @@ class LostError(Exception):
 
 
 class StaleError(Exception):
-    """An object has changed since it was observed, or its namespace is being deleted: observe again."""
+    """An object has changed since it was observed, its namespace is being deleted, or it cannot be evicted now.
+
+    The next round observes it again.
+    """
 
 
 class FailedError(Exception):
@@ -95,7 +98,7 @@ async def execute(actions: Sequence[Action], context: ExecutorContext) -> None:
             async with permitted(context.permit):
                 await _execute(action, context)
         except KubeError as error:
-            if error.status == CONFLICT or NAMESPACE_TERMINATING in error.causes:
+            if error.status in {CONFLICT, TOO_MANY_REQUESTS} or NAMESPACE_TERMINATING in error.causes:
                 raise StaleError(f"{_what(action)}: {error}") from error
             raise FailedError(_REASONS.get(error.status, "ApiServerError"), f"{_what(action)}: {error}") from error
         except CommandFailedError as error:
@@ -112,6 +115,8 @@ async def _execute(action: Action, context: ExecutorContext) -> None:
             await context.kube.apply(action.filled())
         case DeleteChild(kind, name, uid):
             await context.kube.delete(kind, context.namespace, name, uid)
+        case DeletePod(name, uid, evict=True):
+            await context.kube.evict(context.namespace, name, uid)
         case DeletePod(name, uid):
             await context.kube.delete("Pod", context.namespace, name, uid)
         case WriteStatus(resource, status):
@@ -132,8 +137,8 @@ def _what(action: Action) -> str:
             return f"make a key for Secret {manifest['metadata']['name']}"
         case DeleteChild(kind, name):
             return f"delete {kind} {name}"
-        case DeletePod(name):
-            return f"delete Pod {name}"
+        case DeletePod(name, evict=evict):
+            return f"{'evict' if evict else 'delete'} Pod {name}"
         case WriteStatus(resource):
             return f"status of {resource['kind']} {resource['metadata']['name']}"
         case Command(pod, _, words, _, secret):

@@ -26,17 +26,20 @@ _WATCH_S: Final = 300
 _INACTIVE_S: Final = 90.0
 """How long a watch may be silent: the API server sends a bookmark every minute."""
 UNREACHABLE: Final = 0
+FORBIDDEN: Final = 403
 NOT_FOUND: Final = 404
 CONFLICT: Final = 409
 EXPIRED: Final = 410
 INVALID: Final = 422
+TOO_MANY_REQUESTS: Final = 429
+"""Also the reply to an eviction that a PodDisruptionBudget refuses."""
 
 NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
 
 _JSON: Final = "application/json"
 _ONLY_METADATA: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
-WRITES: Final = frozenset({"apply", "create", "replace", "delete", "status"})
+WRITES: Final = frozenset({"apply", "create", "replace", "delete", "evict", "status"})
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ KINDS: Final = {
     "ConfigMap": _Kind("v1", "configmaps"),
     "Event": _Kind("v1", "events"),
     "Lease": _Kind("coordination.k8s.io/v1", "leases"),
+    "Node": _Kind("v1", "nodes"),
     "NetworkPolicy": _Kind("networking.k8s.io/v1", "networkpolicies"),
     "PersistentVolumeClaim": _Kind("v1", "persistentvolumeclaims"),
     "Pod": _Kind("v1", "pods"),
@@ -130,8 +134,8 @@ class Kube:
             trust_env=True,
         )
 
-    async def get(self, kind: str, namespace: str, name: str) -> Json | None:
-        """Return an object; None if it does not exist."""
+    async def get(self, kind: str, namespace: str | None, name: str) -> Json | None:
+        """Return an object; None if it does not exist. `namespace` is None for kinds without namespaces."""
         try:
             return await self._request("get", "GET", kind, _path(kind, namespace, name))
         except KubeError as error:
@@ -225,6 +229,20 @@ class Kube:
         options = {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
         try:
             await self._request("delete", "DELETE", kind, _path(kind, namespace, name), body=options)
+        except KubeError as error:
+            if error.status != NOT_FOUND:
+                raise
+
+    async def evict(self, namespace: str, name: str, uid: str) -> None:
+        """Evict the pod with this UID. It is no error if it does not exist; fails with TOO_MANY_REQUESTS if refused."""
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name, "namespace": namespace},
+            "deleteOptions": {"preconditions": {"uid": uid}},
+        }
+        try:
+            await self._request("evict", "POST", "Pod", _path("Pod", namespace, name) + "/eviction", body=body)
         except KubeError as error:
             if error.status != NOT_FOUND:
                 raise

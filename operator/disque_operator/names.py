@@ -73,6 +73,8 @@ APPLIED: Final = f"{GROUP}/applied"
 """On all objects of a cluster: a digest of the manifest that was applied last. It reveals removed fields."""
 USER_LABEL: Final = f"{GROUP}/user"
 """On the Secret with the generated password of a user: the name of its DisqueUser."""
+ZONE_LABEL: Final = "topology.kubernetes.io/zone"
+"""On Kubernetes nodes, and since Kubernetes 1.35 on pods: the zone."""
 OPERATOR_LABELS: Final = {"app.kubernetes.io/name": MANAGER}
 """Labels of the operator's pods, for the NetworkPolicy."""
 

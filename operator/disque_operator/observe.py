@@ -11,18 +11,30 @@ import base64
 import json
 import re
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
 from disque_operator import names, resources
-from disque_operator.apivalues import Json, condition_of
+from disque_operator.apivalues import Json, condition_of, selects
 from disque_operator.brokers import Asked, Connection, TlsPeer, UnreachableError, query
 from disque_operator.busmode import read_mode
 from disque_operator.certificate_files import AUTHORITY, Authorities, TlsFiles, read_authorities, read_files
 from disque_operator.kube import NOT_FOUND, Kube, KubeError
-from disque_operator.observed import Broker, Declared, Kept, Observed, Passwords, Platform, Pod, StatefulSet, Volume
+from disque_operator.observed import (
+    Broker,
+    Budget,
+    Declared,
+    Kept,
+    Node,
+    Observed,
+    Passwords,
+    Platform,
+    Pod,
+    StatefulSet,
+    Volume,
+)
 from disque_operator.resources.encryption import secret_name
 from disque_operator.resources.users import KEPT_KEY
 from disque_operator.spec import Spec
@@ -58,12 +70,14 @@ NAMED: Final[tuple[tuple[str, Callable[[str], str]], ...]] = (
 """Objects that are also read by name, because they may have lost their label or belong to somebody else."""
 
 ANNOUNCED: Final = "cluster-announce-hostname"
-ALWAYS_ASKED: Final = (ANNOUNCED, "maxmemory")
+ALWAYS_ASKED: Final = (ANNOUNCED, "cluster-zone", "maxmemory")
 """Directives that are read in addition to those that the spec sets."""
 QUOTA_S: Final = 600.0
 """How long the last event about a rejected pod counts, in seconds."""
 UNVERIFIABLE: Final = "its certificate cannot be verified, because no authority is known"
 
+_CORDONED: Final = ("", "node.kubernetes.io/unschedulable")
+"""Keys of tolerations: of all taints, and of cordoned nodes."""
 _POD_HOST: Final = re.compile(r"(.+)-\d+\.\1-members\.[^.]+\.svc")
 """Host names that pods announce. Addresses of removed pods are reused, so another broker may answer."""
 
@@ -93,6 +107,16 @@ class Objects:
     """The Certificates of the cluster, which no watch reports; None if the API server does not have this resource."""
     user_secrets: Mapping[str, Json] = field(default_factory=dict)
     """The Secrets without a label of the cluster that DisqueUsers name, by name."""
+    budgets: tuple[Json, ...] = ()
+    """PodDisruptionBudgets of others in the namespace."""
+    nodes: Mapping[str, Node] | None = None
+    """The Kubernetes nodes of the pods by name; None if the operator is not permitted to read them."""
+
+
+def nodes_of(found: Objects) -> set[str]:
+    """Return the names of the Kubernetes nodes on which pods of the cluster run."""
+    pods = (item for (kind, _), item in found.by_name.items() if kind == "Pod")
+    return {node for pod in pods if (node := pod["spec"].get("nodeName"))}
 
 
 @dataclass(frozen=True)
@@ -114,6 +138,8 @@ async def read_objects(kube: Kube, spec: Spec, platform: Platform) -> Objects:
     found |= {key: item for key, item in zip(missing, others, strict=True) if item is not None}
     found |= await _optional(kube, spec, platform)
     own = await kube.get("Secret", spec.namespace, spec.auth.secret_name) if spec.auth.secret_name else None
+    budgets = await kube.list("PodDisruptionBudget", spec.namespace)
+    foreign = tuple(item for item in budgets if (item["kind"], item["metadata"]["name"]) not in found)
     tls = await _tls_secret(kube, spec, found)
     for kind in names.DECLARED:
         named = await read_declared(kube, kind, spec.namespace, spec.name)
@@ -123,7 +149,7 @@ async def read_objects(kube: Kube, spec: Spec, platform: Platform) -> Objects:
     named_secrets = [await kube.get("Secret", spec.namespace, name) for name in missing_secrets]
     by_name = {secret["metadata"]["name"]: secret for secret in named_secrets if secret is not None}
     refusals = tuple(await _refusals(kube, spec, found))
-    return Objects(found, own, refusals, tls, await _requested(kube, spec), by_name)
+    return Objects(found, own, refusals, tls, await _requested(kube, spec), by_name, foreign)
 
 
 async def _tls_secret(kube: Kube, spec: Spec, found: Mapping[tuple[str, str], Json]) -> Json | None:
@@ -202,7 +228,7 @@ async def observe_cluster(
     pods = tuple(
         sorted(
             (
-                _pod(item, now_s)
+                _pod(item, found.nodes or {}, now_s)
                 for (kind, name), item in found.by_name.items()
                 if kind == "Pod" and _is_member(spec.name, name)
             ),
@@ -256,6 +282,8 @@ async def observe_cluster(
         kept_queues=kept["queues"],
         quota=_quota(found.refusals, now_s),
         status=status,
+        foreign_budgets=tuple(_foreign_budgets(found)),
+        sees_nodes=found.nodes is not None,
     )
     connections = {
         pod.name: answer[1] for pod, answer in zip(asked, answers, strict=True) if not isinstance(answer, str)
@@ -304,8 +332,10 @@ def _is_member(cluster: str, pod: str) -> bool:
     return re.fullmatch(re.escape(cluster) + r"-(0|[1-9]\d*)", pod) is not None
 
 
-def _pod(item: Json, now_s: float) -> Pod:
+def _pod(item: Json, nodes: Mapping[str, Node], now_s: float) -> Pod:
     metadata, spec, status = item["metadata"], item["spec"], item.get("status") or {}
+    labels = metadata.get("labels") or {}
+    node = nodes.get(spec.get("nodeName", ""), Node())
     ready = condition_of(status, "Ready")
     is_ready = ready.get("status") == "True"
     trouble, text = _trouble(status, now_s)
@@ -313,7 +343,7 @@ def _pod(item: Json, now_s: float) -> Pod:
         name=metadata["name"],
         ordinal=names.ordinal(metadata["name"]),
         uid=metadata["uid"],
-        revision=(metadata.get("labels") or {}).get("controller-revision-hash", ""),
+        revision=labels.get("controller-revision-hash", ""),
         image=_image(spec),
         age_s=_age_s(metadata.get("creationTimestamp"), now_s),
         phase=status.get("phase", "Pending"),
@@ -328,7 +358,14 @@ def _pod(item: Json, now_s: float) -> Pod:
         bus=read_mode(_container(spec).get("args") or ()),
         restarts=int(_broker(status).get("restartCount") or 0),
         drain=(metadata.get("annotations") or {}).get(names.DRAIN) == "true",
+        zone=labels.get(names.ZONE_LABEL) or node.zone,
+        cordoned=node.cordoned and not _tolerates_cordons(spec),
     )
+
+
+def _tolerates_cordons(pod_spec: Json) -> bool:
+    """Return whether a pod can be scheduled to a cordoned node: then moving it would not help."""
+    return any(toleration.get("key", "") in _CORDONED for toleration in pod_spec.get("tolerations") or ())
 
 
 HARMLESS: Final = frozenset({"", "ContainerCreating", "PodInitializing", "Completed"})
@@ -395,6 +432,15 @@ def _image(pod_spec: Json) -> str:
 
 def _has_port(pod_spec: Json, name: str) -> bool:
     return any(port.get("name") == name for port in _container(pod_spec).get("ports") or ())
+
+
+def _foreign_budgets(found: Objects) -> Iterator[Budget]:
+    """Yield the budgets of others that cover a pod of the cluster."""
+    labels = [item["metadata"].get("labels") or {} for (kind, _), item in found.by_name.items() if kind == "Pod"]
+    for item in found.budgets:
+        if any(selects(item["spec"].get("selector"), one) for one in labels):
+            allowed = (item.get("status") or {}).get("disruptionsAllowed") or 0
+            yield Budget(item["metadata"]["name"], allowed)
 
 
 def _stateful_set(item: Json | None) -> StatefulSet | None:

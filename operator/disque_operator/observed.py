@@ -21,6 +21,14 @@ def password_hash(password: str) -> str:
 
 
 @dataclass(frozen=True)
+class Node:
+    """A Kubernetes node."""
+
+    zone: str = ""
+    cordoned: bool = False
+
+
+@dataclass(frozen=True)
 class Pod:
     """A pod of the cluster."""
 
@@ -49,6 +57,10 @@ class Pod:
     """How it protects the bus."""
     drain: bool = False
     """Whether its annotation names.DRAIN is `true`."""
+    zone: str = ""
+    """The zone of its Kubernetes node; empty if unknown."""
+    cordoned: bool = False
+    """Whether its Kubernetes node is cordoned: it gets no new pods, and probably loses those that it has."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +142,15 @@ class Volume:
     """Its annotation names.DRAINED; empty if it has none."""
     owned: bool = False
     """Whether the resource owns it, so that it is deleted with the resource."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A PodDisruptionBudget."""
+
+    name: str
+    allowed: int
+    """How many pods may be evicted now."""
 
 
 @dataclass(frozen=True)
@@ -265,6 +286,12 @@ class Observed:
     """The image that the operator gives to clusters whose spec has none."""
     waits_for: str = ""
     """The cluster that must be updated before this one; empty if this one may be updated now."""
+    foreign_budgets: tuple[Budget, ...] = ()
+    """PodDisruptionBudgets of others that cover the pods."""
+    privileged: bool = False
+    """Whether `spec.podTemplate` may give pods privileges (the option `pod-templates`)."""
+    sees_nodes: bool = True
+    """Whether the operator is permitted to read Kubernetes nodes."""
     platform: Platform = Platform()
     operator_namespace: str = ""
     """The namespace of the operator's pods, which the NetworkPolicy admits; empty if it does not run in a pod."""

@@ -22,6 +22,8 @@ class Options:
     """Namespaces to watch; empty for all."""
     image: str
     identity: str
+    pod_templates: str
+    """`baseline` or `privileged`."""
     lease: str
     lease_namespace: str
     workers: int
@@ -87,6 +89,14 @@ _SETTINGS: Final = (
         str,
         "name of this process in the Lease; default: the pod's name, or the host name with a random suffix",
     ),
+    _Setting(
+        "pod-templates",
+        "baseline",
+        str,
+        "what spec.podTemplate may ask for: at most the Pod Security Standard baseline, and no account and no node; or "
+        "anything",
+        ("baseline", "privileged"),
+    ),
     _Setting("lease", "disque-operator", str, "name of the Lease for leader election"),
     _Setting(
         "lease-namespace", "", str, "namespace of the Lease; default: the only watched namespace, or the operator's"
@@ -132,6 +142,7 @@ def parse(argv: Sequence[str], environ: Mapping[str, str], suffix: str, own_name
         namespaces=namespaces,
         image=values["image"],
         identity=identity[:LONGEST_IDENTITY],
+        pod_templates=values["pod-templates"],
         lease=values["lease"],
         lease_namespace=values["lease-namespace"] or (namespaces[0] if len(namespaces) == 1 else own_namespace),
         workers=values["workers"],

@@ -49,6 +49,7 @@ from disque_operator import (
 from disque_operator.actions import Apply, DeleteChild, Issue
 from disque_operator.apivalues import Json
 from disque_operator.decisions import IDLE_S, NOTHING, SOON_S, Decision, Note, Plan, Turn, joined, problem, progress
+from disque_operator.drain import Outcome
 from disque_operator.events import events
 from disque_operator.members import ClusterView
 from disque_operator.observed import Observed
@@ -134,7 +135,7 @@ def _again_s(decision: Decision, *, paused: bool) -> float:
 
 
 def _decide(view: ClusterView, fresh: str) -> _Decided:
-    wrong = tuple(_invalid(str(found)) for found in problems(view.spec))
+    wrong = tuple(_invalid(str(found)) for found in problems(view.spec, privileged=view.observed.privileged))
     if wrong:
         return _Decided(joined((Decision(notes=wrong), _healed(view))), updates.turn_of(view))
     password = passwords.decide(view, fresh)
@@ -165,6 +166,8 @@ def _decide(view: ClusterView, fresh: str) -> _Decided:
         _claim_templates(view),
         update.image,
         update.state,
+        bool(view.observed.foreign_budgets),
+        view.observed.sees_nodes,
         view.observed.operator_namespace,
         users=user.kept,
         queues=queue.kept,
@@ -182,11 +185,16 @@ def _decide(view: ClusterView, fresh: str) -> _Decided:
     cancelled = tuple(drain.cancel(view, {victim, *replaced, *annotated}))
     by_annotation = drain.annotated(view, busy=size.decision.disrupts or bool(cancelled))
     busy = size.decision.disrupts or by_annotation.decision.disrupts or bool(cancelled)
-    rolled = rollout.decide(view, busy=busy)
+    rolled = Outcome(Decision()) if _applies_template(objects) else rollout.decide(view, busy=busy)
     first = [*secured, heal.decide(view), marks, Decision(cancelled), size.decision, by_annotation.decision]
     last = [settings.decide(view), user.decision, queue.decision, claims.expand(view), noted]
     entry = size.entry or by_annotation.entry or rolled.entry
     return _Decided(joined([*first, objects, rolled.decision, *last]), update.turn, entry, update.available_image)
+
+
+def _applies_template(objects: Decision) -> bool:
+    """Return whether the StatefulSet is applied in this round: only later is it known which pods are outdated."""
+    return any(isinstance(action, Apply) and action.manifest["kind"] == "StatefulSet" for action in objects.actions)
 
 
 def _invalid(text: str) -> Note:

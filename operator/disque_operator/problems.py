@@ -13,6 +13,7 @@ from typing import Any, Final
 from disque_operator import names
 from disque_operator.apivalues import Json, amount
 from disque_operator.directives import FREE, OWNED, read
+from disque_operator.resources.privileges import privileges
 from disque_operator.resources.protected import protected
 from disque_operator.spec import Spec
 from disque_operator.windows import zone_problem
@@ -35,10 +36,11 @@ class Problem:
         return f"{self.field}: {self.text}"
 
 
-def problems(spec: Spec) -> tuple[Problem, ...]:
-    """Return everything that is wrong; empty if nothing is."""
+def problems(spec: Spec, *, privileged: bool = False) -> tuple[Problem, ...]:
+    """Return everything that is wrong; empty if nothing is. `privileged`: pods may have privileges."""
     checks = (_invalid, _consent, _config, _amounts, _maxmemory, _window, _outdated, _pod_template)
-    return tuple(problem for check in checks for problem in check(spec))
+    found = tuple(problem for check in checks for problem in check(spec))
+    return found if privileged or found else tuple(_privileges(spec))
 
 
 def _invalid(spec: Spec) -> Iterator[Problem]:
@@ -130,6 +132,14 @@ def _pod_template(spec: Spec) -> Iterator[Problem]:
             return
     for path, instead in protected(spec):
         yield Problem(f"spec.podTemplate.{path}", f"only the operator sets it: {instead}")
+
+
+def _privileges(spec: Spec) -> Iterator[Problem]:
+    for path, why in privileges(spec):
+        yield Problem(
+            f"spec.podTemplate.{path}",
+            f"not allowed, because {why}. Remove it, or ask the administrator of the operator (option pod-templates)",
+        )
 
 
 def _pod_spec(spec: Spec) -> Json:

@@ -26,6 +26,7 @@ from disque_operator.executor import ExecutorContext, FailedError, LostError, Pe
 from disque_operator.indexes import Indexes
 from disque_operator.kube import CONFLICT, NOT_FOUND, Kube, KubeError
 from disque_operator.metrics import Metrics
+from disque_operator.nodes import Nodes
 from disque_operator.observe import Address, Objects, Observation
 from disque_operator.observed import Observed
 from disque_operator.ownership import ForeignError, Ownership
@@ -100,6 +101,7 @@ class Reconciler:
         identity: str,
         operator: str,
         operator_namespace: str,
+        privileged: bool,
         clock: Callable[[], float],
         address: Address = observe.pod_address,
         refer: Callable[[Key, frozenset[str]], None] = lambda _key, _names: None,
@@ -108,6 +110,7 @@ class Reconciler:
         self._kube = kube
         self._indexes = indexes
         self._refer = refer
+        self._nodes = Nodes(kube, clock)
         self._permit = permit
         self._metrics = metrics
         self._plan = plan
@@ -118,6 +121,7 @@ class Reconciler:
         self._operator = operator
         self._operator_namespace = operator_namespace
         self._platforms = Platforms(kube, clock)
+        self._privileged = privileged
         self._clock = clock
         self._address = address
         self._now = now
@@ -176,7 +180,10 @@ class Reconciler:
         if is_old or cluster is None or cache.objects is None or not self._ownership.acts_on(cluster):
             snapshot = await self._read(key, cache)
         else:
-            snapshot = await self._observe(cluster, self._reported(key, cache.objects))
+            objects = self._reported(key, cache.objects)
+            if parse(cluster).storage.ephemeral:  # no watch reports a cordoned node, and other members are evicted
+                objects = await self._with_nodes(objects)
+            snapshot = await self._observe(cluster, objects)
             if snapshot is not None and _does_anything(snapshot):
                 snapshot = await self._read(key, cache)
         if snapshot is None:
@@ -194,7 +201,8 @@ class Reconciler:
             return None
         cache.cluster = await self._ownership.acquire(key, cache.cluster)
         spec = parse(cache.cluster)
-        cache.objects = await observe.read_objects(self._kube, spec, await self._platforms.current())
+        objects = await observe.read_objects(self._kube, spec, await self._platforms.current())
+        cache.objects = await self._with_nodes(objects)
         self._refer(key, referenced_secrets(spec) | observe.secrets_of_users(cache.objects))
         cache.read_s = self._clock()
         return await self._observe(cache.cluster, cache.objects)
@@ -203,6 +211,9 @@ class Reconciler:
         """Return the objects as watches reported them. Others, which have no watch, are those that were read last."""
         others = {name: item for name, item in last.by_name.items() if not _is_watched(item)}
         return replace(last, by_name=others | self._indexes.children(key))
+
+    async def _with_nodes(self, objects: Objects) -> Objects:
+        return replace(objects, nodes=await self._nodes.read(observe.nodes_of(objects)))
 
     async def _observe(self, cluster: Json, objects: Objects) -> _Snapshot | None:
         """Observe and plan; return None if the cluster is being deleted."""
@@ -221,6 +232,7 @@ class Reconciler:
             reverts=self._reverts.of(key),
             operator_namespace=self._operator_namespace,
             platform=platform,
+            privileged=self._privileged,
         )
         seen = replace(seen, observed=observed)
         plan = self._plan(spec, seen.observed, now_s, secrets.token_urlsafe(PASSWORD_BYTES))

@@ -6,6 +6,7 @@
 | the same, because the operator changed and not the spec | the same, once the update has started (`updates`) |
 | the same, and it does not serve | at once: nothing is lost, and it may be why the check fails |
 | has no volume (`ephemeral`), or its volume is being deleted | after a drain, because its replacement is a new member |
+| has no volume, and its Kubernetes node is cordoned | the same: evictions are refused until it has no jobs left |
 | rejects all known passwords | like the first, but only by what Kubernetes reports of the brokers |
 | the same, and it is not ready after a minute | at once: it serves no client, and other pods wait until it is ready |
 
@@ -70,6 +71,8 @@ def _due(view: ClusterView) -> Iterator[Replacement]:
             yield Replacement(member, "its template has changed", drained=not comes_back)
         elif member.locked and view.observed.passwords is not None:
             yield Replacement(member, "it rejects all known passwords", drained=False)
+        elif view.spec.storage.ephemeral and pod.cordoned:
+            yield Replacement(member, "its Kubernetes node is cordoned", drained=True)
         elif not comes_back and not view.spec.storage.ephemeral:
             yield Replacement(member, "its volume claim is being deleted", drained=True)
 
@@ -95,7 +98,7 @@ def decide(view: ClusterView, *, busy: bool) -> Outcome:
     broken = next((due for due in replacements if _is_broken(view, due)), None)
     if broken is not None:
         done = progress("RollingOut", f"replacing {broken.member.name}, which does not serve", "Upgrading")
-        return Outcome(Decision((_delete(broken),), (*notes, done), disrupts=True))
+        return Outcome(Decision((_delete(view, broken),), (*notes, done), disrupts=True))
     if skips:
         return Outcome(Decision(notes=notes))
     outcome = _next(view, _chosen(replacements), len(replacements), busy=busy)
@@ -132,10 +135,12 @@ def _next(view: ClusterView, due: Replacement, left: int, *, busy: bool) -> Outc
         text = f"cannot replace {member.name} ({due.why}): it has jobs, no volume, and no member to transfer them to"
         advice = "Set spec.replicas to 2 until the replacement is done, or finish the jobs"
         return Outcome(Decision(notes=(problem("SingleMember", f"{text}. {advice}"),)))
-    reason = blocker(Disruption(view, member.name, soak_s=view.spec.upgrade.soak_s, copies=True, locked=member.locked))
+    reason = blocker(
+        Disruption(view, member.name, soak_s=view.spec.upgrade.soak_s, copies=True, evicts=True, locked=member.locked)
+    )
     if reason:
         return Outcome(Decision(notes=(progress("RollingOut", f"{remaining}; waiting: {reason}", "Upgrading"),)))
-    return Outcome(Decision((_delete(due),), (progress("RollingOut", remaining, "Upgrading"),), disrupts=True))
+    return Outcome(Decision((_delete(view, due),), (progress("RollingOut", remaining, "Upgrading"),), disrupts=True))
 
 
 def _drained(view: ClusterView, due: Replacement, remaining: str) -> Outcome:
@@ -148,7 +153,7 @@ def _drained(view: ClusterView, due: Replacement, remaining: str) -> Outcome:
     if reason:
         waits = progress("RollingOut", f"{remaining}; waiting: {reason}", "Upgrading")
         return Outcome(Decision(notes=(waits,), disrupts=True), "no", outcome.entry)
-    return Outcome(Decision((_delete(due),), notes, disrupts=True), "no", outcome.entry)
+    return Outcome(Decision((_delete(view, due),), notes, disrupts=True), "no", outcome.entry)
 
 
 def _must_stay(view: ClusterView, due: Replacement) -> bool:
@@ -167,8 +172,10 @@ def _is_broken(view: ClusterView, due: Replacement) -> bool:
     return not due.drained or pod.phase == "Pending" or (bool(pod.trouble) and pod.restarts > 0)
 
 
-def _delete(due: Replacement) -> DeletePod:
-    return DeletePod(due.member.name, due.member.pod.uid, due.why)
+def _delete(view: ClusterView, due: Replacement) -> DeletePod:
+    """Return the deletion of a pod: an eviction if it is ready and covered by a budget of others."""
+    pod = due.member.pod
+    return DeletePod(pod.name, pod.uid, due.why, evict=pod.ready and bool(view.observed.foreign_budgets))
 
 
 def replaced_already(view: ClusterView) -> tuple[Member, ...]:

@@ -81,6 +81,7 @@ class Runtime:
             identity=options.identity,
             operator=f"{options.lease_namespace}/{options.lease}",
             operator_namespace=operator_namespace,
+            privileged=options.pod_templates == "privileged",
             clock=boottime_s,
             address=address,
             refer=self.references.refer,

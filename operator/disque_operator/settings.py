@@ -1,8 +1,9 @@
 """Directives that change at run time: CONFIG SET where CONFIG GET differs from the spec.
 
 Values are compared, not texts (`64mb` is `67108864`). A directive that is removed from the spec gets its default again.
-Directives that a broker does not report are not compared, nor is `maxclients` if the spec does not set it: a broker
-lowers it by itself to the limit of open files.
+The zone of a pod is known only when Kubernetes has chosen its node, so it is set on the running broker, and again after
+each restart. Directives that a broker does not report are not compared. Neither is `maxclients` if the spec does not
+set it, because a broker lowers it by itself to the limit of open files.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from disque_operator.resources import same, settings
 
 _LOWERED_BY_BROKERS: Final = "maxclients"
 _HOST_NAME: Final = "cluster-announce-hostname"
+_ZONE: Final = "cluster-zone"
 
 
 def decide(view: ClusterView) -> Decision:
@@ -34,8 +36,10 @@ def _differences(view: ClusterView) -> Iterator[Command]:
     for member, broker in view.loaded:
         if member.pod.terminating:
             continue
-        host = names.pod_host(spec.name, spec.namespace, member.pod.ordinal)
-        for name, value in {**wanted, _HOST_NAME: host}.items():
+        own = {_HOST_NAME: names.pod_host(spec.name, spec.namespace, member.pod.ordinal)}
+        if member.pod.zone:
+            own[_ZONE] = member.pod.zone
+        for name, value in {**wanted, **own}.items():
             present = broker.config.get(name)
             if present is not None and not same(name, value, present):
                 why = f"{name} is {present!r} instead of {value!r}"

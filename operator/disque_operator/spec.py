@@ -281,11 +281,13 @@ class ClientService(Section):
 
 
 class PodDisruptionBudget(Section):
-    """The PodDisruptionBudget. A cluster of one member has none, because it would block every eviction."""
+    """The PodDisruptionBudget. A single member with a volume has none, because it would block every eviction."""
 
     enabled: bool = Field(default=True, description="Whether there is a budget.")
     max_unavailable: Annotated[int, Field(ge=1, le=MOST_MEMBERS)] = Field(
-        default=1, description="How many ready pods may be evicted at the same time; less than `replicas`."
+        default=1,
+        description="How many ready pods may be evicted at the same time; less than `replicas`. Pods without a volume "
+        "are never evicted: the operator drains and deletes those on a cordoned Kubernetes node, one by one.",
     )
 
 

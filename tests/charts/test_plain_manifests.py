@@ -17,6 +17,7 @@ CHART_ONLY = {
     "DISQUE_OPERATOR_LOG_FORMAT",
     "DISQUE_OPERATOR_LOG_LEVEL",
     "DISQUE_OPERATOR_NAMESPACES",
+    "DISQUE_OPERATOR_POD_TEMPLATES",
 }
 """Variables that only the chart sets, to the operator's defaults or to values of the release."""
 
@@ -27,15 +28,16 @@ def plain(folder: Path) -> Objects:
 
 
 def permissions(objects: Objects, *kinds: str) -> set[tuple[str, str, str]]:
-    """Return the permissions of all roles of these kinds: group, resource, verb."""
+    """Return the permissions of all roles of these kinds: group, resource with the only name if there is one, verb."""
     allowed = set()
     for kind in kinds:
         for role in objects.of(kind):
             for rule in role["rules"]:
                 assert set(rule["verbs"]) <= set(VERBS), "no role may use `*`"
-                assert rule.keys() == {"apiGroups", "resources", "verbs"}
+                assert rule.keys() - {"resourceNames"} == {"apiGroups", "resources", "verbs"}
+                named = "".join(f"/{name.removeprefix('demo-')}" for name in rule.get("resourceNames", ()))
                 allowed |= {
-                    (group, resource, verb)
+                    (group, resource + named, verb)
                     for group in rule["apiGroups"]
                     for resource in rule["resources"]
                     for verb in rule["verbs"]
@@ -60,18 +62,19 @@ def test_permissions_are_equal_for_all_namespaces(helm: Helm) -> None:
     chart = helm.template(OPERATOR, {"rbac": {"aggregate": False}})
     for kind in ("ClusterRole", "Role"):
         assert permissions(chart, kind) == permissions(plain(PLAIN), kind)
-    assert permissions(chart, "ClusterRole") & {("coordination.k8s.io", "leases", "update")} == set()
+    assert not [resource for _, resource, _ in permissions(chart, "ClusterRole") if resource.startswith("leases")]
 
 
 def test_permissions_are_equal_for_one_namespace(helm: Helm) -> None:
-    chart = helm.template(OPERATOR, {"watch": {"namespaces": ["here"]}, "rbac": {"aggregate": False}})
+    chart = helm.template(OPERATOR, {"watch": {"namespaces": ["here"]}, "rbac": {"aggregate": False, "nodes": False}})
     assert chart.of("ClusterRole") == chart.of("ClusterRoleBinding") == []
     assert permissions(chart, "Role") == permissions(plain(PLAIN / "one-namespace"), "Role")
 
 
 def test_only_watched_namespaces_get_a_role(helm: Helm) -> None:
     chart = helm.template(OPERATOR, {"watch": {"namespaces": ["orders", "mail"]}, "rbac": {"aggregate": False}})
-    everywhere = permissions(helm.template(OPERATOR, {"rbac": {"aggregate": False}}), "ClusterRole")
+    assert permissions(chart, "ClusterRole") == {("", "nodes", "get")}, "nodes have no namespace"
+    everywhere = permissions(helm.template(OPERATOR, {"rbac": {"aggregate": False, "nodes": False}}), "ClusterRole")
     for namespace in ("mail", "orders"):
         there = Objects([item for item in chart.all if item["metadata"].get("namespace") == namespace])
         assert permissions(there, "Role") == everywhere

@@ -23,6 +23,7 @@ NEEDED: Final = {
     "Event": {"create", "list"},
     "Lease": {"create", "get", "update"},
     "NetworkPolicy": {"create", "patch", "delete"},
+    "Node": {"get"},
     "PersistentVolumeClaim": {"patch", "delete"},
     "Pod": {"delete"},
     "PodDisruptionBudget": {"create", "patch", "delete"},
@@ -36,6 +37,14 @@ NEEDED: Final = {
     names.QUEUE_KIND: {"get", "list", "watch"},
 }
 """The verbs that the operator needs for each kind. Server-side apply needs patch, and create for new objects."""
+SUBRESOURCES: Final = {
+    ("", "pods/eviction"): {"create"},
+    **{
+        (names.GROUP, f"{plural}/status"): {"patch"} for plural in (names.PLURAL, names.USER_PLURAL, names.QUEUE_PLURAL)
+    },
+}
+NODES: Final = ("", "nodes")
+"""Nodes have no namespace, so the operator of one namespace cannot be permitted to read them."""
 
 
 def documents(folder: Path) -> list[Json]:
@@ -66,9 +75,9 @@ def test_operator_has_exactly_the_permissions_it_uses(folder: Path) -> None:
         kind: changed | ({"get", "list", "watch"} if kind in LISTED else set()) for kind, changed in NEEDED.items()
     }
     expected = {(KINDS[kind].api.rpartition("/")[0], KINDS[kind].plural): allowed for kind, allowed in needed.items()}
-    assert verbs(folder) == expected | {
-        (names.GROUP, f"{plural}/status"): {"patch"} for plural in (names.PLURAL, names.USER_PLURAL, names.QUEUE_PLURAL)
-    }
+    if folder != FOLDER:
+        del expected[NODES]
+    assert verbs(folder) == expected | SUBRESOURCES
     assert not any("*" in allowed for allowed in verbs(folder).values())
 
 
@@ -79,7 +88,10 @@ def test_every_kind_has_a_rule() -> None:
 def test_only_the_lease_role_is_limited_to_the_operator_namespace() -> None:
     [role] = of_kind("Role", FOLDER)
     assert role["metadata"]["namespace"] == "disque-system"
-    assert [rule["resources"] for rule in role["rules"]] == [["leases"]]
+    assert [(rule["resources"], rule.get("resourceNames"), rule["verbs"]) for rule in role["rules"]] == [
+        (["leases"], ["disque-operator"], ["get", "update"]),
+        (["leases"], None, ["create"]),
+    ], "creation cannot be limited to names"
 
 
 def test_both_deployments_differ_only_in_the_namespace() -> None:

@@ -75,6 +75,7 @@ class Operator:
             identity="pod",
             operator=self.me,
             operator_namespace="",
+            privileged=False,
             clock=lambda: self.now_s,
         )
 

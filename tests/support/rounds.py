@@ -78,6 +78,7 @@ class Harness:
             identity="me",
             operator="operators/lease",
             operator_namespace="operators",
+            privileged=False,
             clock=lambda: self.now_s,
             address=self._address,
             refer=self.references.refer,

@@ -33,13 +33,27 @@
   resources: [pods]
   verbs: [get, list, watch, delete]
 - apiGroups: [""]
+  resources: [pods/eviction]
+  verbs: [create]
+- apiGroups: [""]
   resources: [events]
   verbs: [list, create]
+{{- end }}
+
+{{- /* Permissions on objects without a namespace. */ -}}
+{{- define "disque-operator.nodeRules" -}}
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [get]
 {{- end }}
 
 {{- /* Permissions in the operator's namespace: the Lease that elects the active pod. */ -}}
 {{- define "disque-operator.leaseRules" -}}
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
-  verbs: [get, create, update]
+  resourceNames: [{{ include "disque-operator.fullname" . }}]
+  verbs: [get, update]
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [create]
 {{- end }}

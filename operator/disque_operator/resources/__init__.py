@@ -55,7 +55,7 @@ def desired(spec: Spec, wanted: Wanted) -> tuple[Json, ...]:
         members_service(spec),
         client_service(spec),
         network_policy(spec, wanted.operator_namespace),
-        disruption_budget(spec, wanted.replicas),
+        disruption_budget(spec, wanted),
         pod_monitor(spec) if wanted.platform.pod_monitors else None,
         stateful_set(spec, wanted),
     )

@@ -59,6 +59,10 @@ class Wanted:
     """The image of the pods."""
     update: str = ""
     """The annotation names.UPDATE of the StatefulSet; empty for no annotation."""
+    has_foreign_budget: bool = False
+    """Whether a PodDisruptionBudget of others covers the pods. Kubernetes evicts no pod that two budgets cover."""
+    sees_nodes: bool = True
+    """Whether the operator sees cordoned Kubernetes nodes, so that it can drain members before they are evicted."""
     operator_namespace: str = ""
     """The namespace of the operator's pods, which the NetworkPolicy admits; empty if it does not run in a pod."""
     users: Mapping[str, Kept] = field(default_factory=dict)

@@ -89,18 +89,23 @@ def service_account(spec: Spec) -> Json:
     return child(spec, "v1", "ServiceAccount", name, {"automountServiceAccountToken": False})
 
 
-def disruption_budget(spec: Spec, replicas: int) -> Json | None:
+def disruption_budget(spec: Spec, wanted: Wanted) -> Json | None:
     """Return the PodDisruptionBudget, which makes a drained Kubernetes node evict pods one at a time.
 
-    None if the spec disables it, and for a single pod, whose eviction it would block forever. A pod that is not ready
-    serves no client, so its eviction is always allowed: a crash-looping pod must not keep a Kubernetes node from being
-    drained.
+    A pod that is not ready serves no client, so its eviction is always allowed: a crash-looping pod must not keep a
+    Kubernetes node from being drained. Pods without a volume are not evicted at all, because their jobs would be lost:
+    the operator drains and deletes those on a cordoned node, one by one.
+
+    None if the spec disables it, if others have one for these pods, and for a single pod with a volume, whose eviction
+    it would block forever.
     """
-    if not spec.pod_disruption_budget.enabled or replicas < 2:
+    drained = spec.storage.ephemeral and wanted.sees_nodes
+    enabled = spec.pod_disruption_budget.enabled and not wanted.has_foreign_budget
+    if not enabled or wanted.replicas < (1 if drained else 2):
         return None
-    body = {
-        "maxUnavailable": min(spec.pod_disruption_budget.max_unavailable, replicas - 1),
+    limits: Json = {
+        "maxUnavailable": min(spec.pod_disruption_budget.max_unavailable, wanted.replicas - 1),
         "unhealthyPodEvictionPolicy": "AlwaysAllow",
-        "selector": {"matchLabels": names.selector(spec.name)},
     }
+    body = ({"maxUnavailable": 0} if drained else limits) | {"selector": {"matchLabels": names.selector(spec.name)}}
     return child(spec, "policy/v1", "PodDisruptionBudget", names.disruption_budget(spec.name), {"spec": body})

@@ -23,9 +23,10 @@ from disque_operator.resources import same, settings
 from disque_operator.reverts import Reverts
 from disque_operator.spec import Auth, Drain, Persistence, Spec, Storage
 from disque_operator.turns import Turns
+from support.kubeworld.evictions import drain_node
 from support.kubeworld.objects import ConflictError, InvariantError
 from support.kubeworld.truth import false_claims, not_in_effect
-from support.kubeworld.world import NODES, World
+from support.kubeworld.world import NODES, ZONES, World
 
 GOOD_IMAGE: Final = "disque:1"
 SETTLED_ROUNDS: Final = 8
@@ -373,6 +374,15 @@ def _toggle_drain_annotation(scenario: Scenario) -> None:
         pod.drain = not pod.drain
 
 
+def _drain_node(scenario: Scenario) -> None:
+    """Cordon a node and evict its pods, or uncordon it."""
+    node = scenario.rng.choice(NODES)
+    if node in scenario.world.cordoned:
+        scenario.world.cordoned.discard(node)
+    else:
+        drain_node(scenario.world, node)
+
+
 def _toggle_scheduling(scenario: Scenario) -> None:
     scenario.world.full = not scenario.world.full
 
@@ -407,6 +417,7 @@ _FAULTS: Final[tuple[Callable[[Scenario], None], ...]] = (
     _pause,
     _change_drain_policy,
     _toggle_drain_annotation,
+    *(_drain_node,) * 2,
     _toggle_scheduling,
     _edit_child,
     _delete_child,
@@ -435,6 +446,7 @@ def recover(scenario: Scenario) -> None:
     world = scenario.world
     scenario.rates = FaultRates()
     world.full = False
+    world.cordoned.clear()
     world.cut_off = {}
     for pod in world.pods.values():
         pod.drain = False
@@ -476,6 +488,7 @@ def check_settled(scenario: Scenario) -> None:
     for broker in brokers:
         assert set(broker.disk.known) == ids - {broker.node_id} == broker.connected, where
         assert not broker.disk.leaving, where
+        assert broker.config["cluster-zone"] == ZONES[world.pods[broker.host.partition(".")[0]].node], where
         for name, value in settings(spec).items():
             assert same(name, broker.config[name], value), (name, where)
     observed = world.observe()

@@ -33,7 +33,9 @@ from support.kubeworld.objects import Api, ConflictError, InvariantError
 EPOCH_S: Final = 1_800_000_000.0
 SECRET_LAG_S: Final = 20.0
 STOP_S: Final = 4.0
-NODES: Final = ("m0", "m1", "m2")
+ZONES: Final = {"m0": "east", "m1": "west", "m2": "west"}
+"""The Kubernetes nodes and their zones."""
+NODES: Final = tuple(ZONES)
 BROKEN: Final = "broken"
 MISSING: Final = "missing"
 """Parts of image names, with their effect."""
@@ -94,6 +96,7 @@ class World:
         """The image that the operator gives to clusters without one."""
         self.versions: dict[str, str] = {}
         """The version of the broker in an image, if it is not the tag."""
+        self.cordoned: set[str] = set()
         self.full = False
         """Whether no node can take another pod."""
         self.slow_load_s = 2.0
@@ -226,10 +229,11 @@ class World:
 
     def _schedule(self, pod: PodState) -> None:
         claim = names.volume_claim(self.spec.name, pod.ordinal)
-        if self.full or claim in self.deleting:
+        if self.full or claim in self.deleting or self.cordoned >= set(NODES):
             pod.trouble = "Unschedulable"
             return
-        pod.trouble, pod.node = "", NODES[pod.ordinal % len(NODES)]
+        open_nodes = [node for node in NODES if node not in self.cordoned]
+        pod.trouble, pod.node = "", open_nodes[pod.ordinal % len(open_nodes)]
         pod.start_s = self.now_s + self.rng.choice((1, 2, 3))
         live = self.api.get("PersistentVolumeClaim", claim)
         if live is not None:
@@ -319,7 +323,7 @@ class World:
 
     def _configuration(self) -> dict[str, str]:
         live = self.api.get("ConfigMap", names.config_map(self.spec.name))
-        config = {option.name: option.kind.show(option.default).decode() for option in LIVE}
+        config = {option.name: option.kind.show(option.default).decode() for option in LIVE} | {"cluster-zone": ""}
         for line in (live or {"data": {"disque.conf": ""}})["data"]["disque.conf"].splitlines():
             name, _, rest = line.partition(" ")
             if name in config:
@@ -435,6 +439,8 @@ class World:
             pod.tls,
             pod.bus,
             pod.drain,
+            ZONES.get(pod.node, ""),
+            pod.node in self.cordoned,
         )
 
     def _broker(self, pod: PodState, broker: BrokerProcess) -> Broker:

@@ -117,6 +117,7 @@ COLUMNS: tuple[Column[Row], ...] = (
     Column("max_memory_bytes", lambda row: row.number("maxmemory")),
     Column("aof_state", lambda row: row.word("aof_state"), "AOF"),
     Column("uptime_s", lambda row: row.number("uptime_in_seconds"), "UPTIME", _uptime),
+    Column("zone", lambda row: row.word("cluster_zone") or None, "ZONE", sparse=True),
     Column("kubernetes_node", lambda row: row.kubernetes_node, "KUBERNETES NODE", yields=True),
     Column("remarks", lambda row: row.remarks, "REMARKS", lambda row: "; ".join(row.remarks), folds=True, sparse=True),
 )
