@@ -240,6 +240,39 @@ def test_maxmemory_follows_the_container(given: str, found: Json, expected: str)
     assert maxmemory(changed(maxmemory=given, resources=found)) == expected
 
 
+@pytest.mark.parametrize(
+    ("given", "ephemeral", "expected"),
+    [
+        ({}, False, 60),
+        ({"limits": {"cpu": "1"}}, False, 60),
+        ({"limits": {"memory": "much"}}, False, 60),
+        ({"limits": {"memory": "256Mi"}}, False, 60),
+        ({"limits": {"memory": "1Gi"}}, False, 60),
+        ({"limits": {"memory": "2Gi"}}, False, 105),
+        ({"limits": {"memory": "8Gi"}, "requests": {"memory": "1Gi"}}, False, 375),
+        ({"requests": {"memory": "8Gi"}}, False, 375),
+        ({"limits": {"memory": "512Gi"}}, False, 3600),
+        ({"limits": {"memory": "8Gi"}}, True, 60),
+    ],
+    ids=str,
+)
+def test_time_to_stop_grows_with_the_file_to_rewrite(given: Json, ephemeral: bool, expected: int) -> None:
+    spec = changed(resources=given, storage=Storage(ephemeral=ephemeral))
+    assert pod(spec)["spec"]["terminationGracePeriodSeconds"] == expected
+
+
+def test_time_to_stop_can_be_set() -> None:
+    spec = changed(
+        resources={"limits": {"memory": "8Gi"}}, pod_template={"spec": {"terminationGracePeriodSeconds": 90}}
+    )
+    assert pod(spec)["spec"]["terminationGracePeriodSeconds"] == 90
+
+
+def test_memory_that_changes_without_a_restart_does_not_change_the_time_to_stop() -> None:
+    given = {"limits": {"memory": "8Gi"}}
+    assert pod(changed(resources=given, maxmemory="1gb")) == pod(changed(resources=given, maxmemory="6gb"))
+
+
 def test_invalid_value_is_not_in_the_configuration() -> None:
     text = objects(changed(config={"hz": "fast"}))["ConfigMap"]["data"]["disque.conf"]
     assert "hz" not in text

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from disque_operator import names
-from disque_operator.apivalues import Json
+from disque_operator.apivalues import Json, amount
 from disque_operator.busmode import BusMode
 from disque_operator.directives import restart_hash
 from disque_operator.observed import Platform
@@ -20,8 +21,13 @@ GROUP: Final = 10001
 STOP_TIMEOUT_S: Final = 15
 """How long a deleted pod waits until it is safe to stop, in seconds, for example while another pod is replaced."""
 GRACE_S: Final = 60
-"""Termination grace period, in seconds: for that wait and for rewriting the append-only file. Kubernetes checks a
-deleted namespace again only after half of the grace period, so a longer one delays the deletion of namespaces."""
+"""Least termination grace period, in seconds: for that wait and for rewriting the append-only file. Kubernetes checks
+a deleted namespace again only after half of the grace period, so a longer one delays the deletion of namespaces."""
+MOST_GRACE_S: Final = 3600
+REWRITE_S_PER_GIB: Final = 45
+"""Seconds to rewrite the file, per GiB of the memory limit. A file of the three quarters of it that are for jobs then
+needs a disk that writes 17 MiB/s, or a processor that takes ten times as long as in docs/operations/kubernetes.md."""
+_GIB: Final = 1 << 30
 SCRAPED: Final = {"prometheus.io/scrape": "true", "prometheus.io/port": str(names.HTTP_PORT)}
 """Annotations by which a Prometheus without the Prometheus Operator finds pods; the path is `/metrics`."""
 START_S: Final = 600
@@ -52,7 +58,7 @@ def _pod(spec: Spec, image: str, bus: BusMode, platform: Platform) -> Json:
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "restartPolicy": "Always",
-        "terminationGracePeriodSeconds": GRACE_S,
+        "terminationGracePeriodSeconds": grace_s(spec),
         "securityContext": _security(platform),
         "containers": [_broker(spec, image, bus)],
         "volumes": _volumes(spec, bus),
@@ -71,6 +77,19 @@ def _security(platform: Platform) -> Json:
         "seccompProfile": {"type": "RuntimeDefault"},
     }
     return context if platform.assigns_ids else context | {"fsGroup": GROUP}
+
+
+def grace_s(spec: Spec) -> int:
+    """Return the termination grace period: it grows with the memory of the container, as the file to rewrite does.
+
+    `maxmemory` does not count, because it changes without a restart, which another grace period would need.
+    """
+    given = ((spec.resources.get(kind) or {}).get("memory") for kind in ("limits", "requests"))
+    memory = next(filter(None, map(amount, given)), None)
+    if memory is None or spec.storage.ephemeral:
+        return GRACE_S
+    rewrite_s = math.ceil(memory * REWRITE_S_PER_GIB / _GIB)
+    return min(max(GRACE_S, STOP_TIMEOUT_S + rewrite_s), MOST_GRACE_S)
 
 
 def _broker(spec: Spec, image: str, bus: BusMode) -> Json:

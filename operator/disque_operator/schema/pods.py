@@ -7,7 +7,7 @@ from typing import Final
 
 from disque_operator import names
 from disque_operator.apivalues import Json
-from disque_operator.resources.pod_template import GRACE_S
+from disque_operator.resources.pod_template import GRACE_S, REWRITE_S_PER_GIB
 from disque_operator.resources.protected import PROTECTED
 from disque_operator.spec import LONGEST_NAME, rule
 
@@ -61,8 +61,8 @@ def _pod_spec() -> Json:
         **{name: _refused(name, "Cannot be set.") for name in refused},
         "terminationGracePeriodSeconds": {
             "description": "How long a pod may take to stop, in seconds. A broker that stops waits until no job "
-            f"depends on it, then rewrites its append-only file. Defaults to {GRACE_S}. Deleting a namespace takes at "
-            "least half of it.",
+            f"depends on it, then rewrites its append-only file. Defaults to {GRACE_S}, more with more memory "
+            f"({REWRITE_S_PER_GIB} seconds per GiB). Deleting a namespace takes at least half of it.",
             "type": "integer",
             "format": "int32",
             "minimum": 1,
