@@ -58,6 +58,19 @@ def test_scale_out_and_in_under_load_loses_no_job(cluster: DisqueCluster, load: 
     account.check(at_least=500)
 
 
+def test_operator_introduces_a_new_member(cluster: DisqueCluster) -> None:
+    cluster.create(replicas=2)
+    cluster.wait_running(2)
+    with cluster.brokers() as brokers:  # now only the operator can connect them to a new member
+        for broker in brokers:
+            broker.call("CONFIG", "SET", "cluster-seeds", "")
+    cluster.patch(replicas=3)
+    cluster.wait_running(3)
+    met = [event["message"] for event in cluster.events() if event["reason"] == "MemberIntroduced"]
+    new = cluster.ids()["shop-2"]
+    assert [text for text in met if "shop-2" in text] == [f"shop-0 meets shop-2 (node {new}): shop-2 is a new member"]
+
+
 def test_scale_in_to_one_member_transfers_queued_jobs(cluster: DisqueCluster, settings: Settings, times: Times) -> None:
     cluster.create(replicas=5)
     cluster.wait_running(5)

@@ -79,6 +79,9 @@ class Command:
     why: str
     secret: bool = False
     """Whether the arguments must not be logged."""
+    met: tuple[str, str] | None = None
+    """For CLUSTER MEET: the pod and the node ID of the other broker. It must still answer with this ID, because MEET
+    names only an address, which may belong to another broker by now."""
 
 
 @dataclass(frozen=True)

@@ -150,6 +150,19 @@ def _is_about_password(error: ResponseError) -> bool:
     return isinstance(error, AuthenticationRequired) or any(words in str(error) for words in _ABOUT_AUTH)
 
 
+async def confirm_identity(connection: Connection, node_id: str) -> None:
+    """Raise CommandFailedError unless the broker answers with this node ID."""
+    try:
+        async with asyncio.timeout(STEP_S), _client(connection) as client:
+            found = (await client.hello()).node_id
+    except TimeoutError:
+        raise CommandFailedError("no answer in time") from None
+    except (DisqueError, OSError) as error:
+        raise CommandFailedError(str(error)) from error
+    if found != node_id:
+        raise CommandFailedError(f"node {found} answers instead of {node_id}")
+
+
 async def send_command(connection: Connection, node_id: str, words: Sequence[str]) -> None:
     """Send a command to a broker, if it has this node ID.
 
@@ -218,6 +231,7 @@ def _broker(pod: str, replies: Sequence[Reply | DisqueError], asked: Asked, now_
         file_format=_number(fields, "aof_format"),
         refusing=fields.get("aof_refusing", ""),
         uptime_s=uptime_s,
+        meeting=frozenset(_meeting(_text(nodes))),
         config=_config(settings),
         password_hashes=hashes,
         users=dict(_users(about_users[:1])),
@@ -281,6 +295,14 @@ def _peers(text: str, hosts: Mapping[str, str], now_s: float, uptime_s: float) -
             leaving="leaving" in flags,
             silent_s=max(0.0, now_s - int(ponged_ms) / 1000) if int(ponged_ms) else uptime_s,
         )
+
+
+def _meeting(text: str) -> Iterator[str]:
+    """Yield the addresses of nodes in handshake in CLUSTER NODES."""
+    for line in text.splitlines():
+        _id, address, flags, *_ = line.split()
+        if "handshake" in flags.split(","):
+            yield address.rpartition(":")[0].strip("[]")
 
 
 def _hello(reply: Reply | DisqueError) -> tuple[str, dict[str, str]]:

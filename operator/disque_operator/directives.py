@@ -20,6 +20,7 @@ from disqued.config.options import OPTION_OF, OPTIONS
 from disqued.resp.words import split_words
 
 _ADDRESSES: Final = "pods announce the host names of their StatefulSet; use spec.service to expose them"
+_SEEDS: Final = "the operator introduces members, and they discover each other through its service"
 _PORTS: Final = "ports of the pods are fixed; set the port for clients in spec.service.port"
 _OUTPUT: Final = "the log is written to standard output for `kubectl logs`"
 _FILES: Final = "files are on the volume that spec.storage describes"
@@ -44,8 +45,9 @@ OWNED: Final[Mapping[str, str]] = {
     "cluster-port": _PORTS,
     "cluster-secret-file": _SECRET,
     "cluster-secret-required": _SECRET,
+    "cluster-seeds": _SEEDS,
+    "cluster-seeds-delay": _SEEDS,
     "cluster-zone": "it is the zone of the Kubernetes node of the pod",
-    "cluster-seeds": "members discover each other through a service of the operator",
     "daemonize": "the process runs in the foreground of its container",
     "dir": _FILES,
     "http-port": _PORTS,

@@ -10,14 +10,17 @@
 | the image | ImageChanged |
 | an image is available for an update | UpdateAvailable |
 | the time at which the certificate expires | CertificateRenewed |
+
+One event is not about the status: CLUSTER MEET, which the operator sends once for each new member, is MemberIntroduced.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from disque_operator import names
+from disque_operator.actions import Action, Command
 from disque_operator.apivalues import Json, condition_of
 from disque_operator.decisions import Event
 
@@ -31,9 +34,10 @@ _REFUSALS: Final[Mapping[str, str]] = {
 }
 
 
-def events(before: Json, now: Json) -> tuple[Event, ...]:
-    """Return the events of a transition."""
+def events(before: Json, now: Json, actions: Sequence[Action] = ()) -> tuple[Event, ...]:
+    """Return the events of a transition, and of the actions that are planned."""
     return (
+        *_introductions(actions),
         *_phase(before, now),
         *_warnings(before, now),
         *_drain(before, now),
@@ -41,6 +45,13 @@ def events(before: Json, now: Json) -> tuple[Event, ...]:
         *_image(before, now),
         *_certificate(before, now),
     )
+
+
+def _introductions(actions: Sequence[Action]) -> Iterator[Event]:
+    for action in actions:
+        if isinstance(action, Command) and action.met is not None:
+            pod, node_id = action.met
+            yield Event("Normal", "MemberIntroduced", f"{action.pod} meets {pod} (node {node_id}): {action.why}")
 
 
 def _phase(before: Json, now: Json) -> Iterator[Event]:

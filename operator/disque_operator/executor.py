@@ -122,11 +122,19 @@ async def _execute(action: Action, context: ExecutorContext) -> None:
         case WriteStatus(resource, status):
             await context.kube.write_status(resource, status)
         case Command(pod, node_id, words):
-            connection = context.connections.get(pod)
-            if connection is None:
-                raise StaleError(f"no broker answered in {pod}")
+            connection = _connection(context, pod)
+            if action.met is not None:
+                other, other_id = action.met
+                await brokers.confirm_identity(_connection(context, other), other_id)
             context.counted(("(secret)",) if action.secret else words)
             await brokers.send_command(connection, node_id, words)
+
+
+def _connection(context: ExecutorContext, pod: str) -> Connection:
+    connection = context.connections.get(pod)
+    if connection is None:
+        raise StaleError(f"no broker answered in {pod}")
+    return connection
 
 
 def _what(action: Action) -> str:
@@ -141,5 +149,5 @@ def _what(action: Action) -> str:
             return f"{'evict' if evict else 'delete'} Pod {name}"
         case WriteStatus(resource):
             return f"status of {resource['kind']} {resource['metadata']['name']}"
-        case Command(pod, _, words, _, secret):
+        case Command(pod, _, words, _, secret, _):
             return f"command {pod}: {' '.join(words[:3]) + ' …' if secret else ' '.join(words)}"

@@ -5,17 +5,21 @@
 | a pod is missing | nothing: the controller creates it, with its volume; the status shows why it cannot |
 | a node ID without a pod (`members`), of a member that was leaving | FORGET on all brokers that list it, in one round |
 | the same, not leaving, but silent for a minute | the same |
-| two brokers answer, but have not connected for 15 s | CLUSTER MEET with the address of the pod, which just answered |
+| a new member answers, and no member lists it | CLUSTER MEET with the address of its pod, at once |
+| two brokers list each other or had 15 s for it, and are not connected | the same |
 | two pods have the same node ID | report it: a volume was copied, and only an administrator knows which one is right |
 | a pod on a lost node | report it: only an administrator knows whether its processes still run |
 
-MEET is safe even if an address was reused: `cluster-name` makes brokers of other clusters refuse it, and both brokers
-answered in this round as members of this cluster.
+One MEET is enough for a new member, because members tell each other about it. None is sent while another one to that
+address is not answered yet. A new broker gives the operator some seconds before it uses `cluster-seeds` itself.
+
+MEET is safe even if an address was reused: the executor checks that the broker there still has the observed node ID,
+and `cluster-name` makes brokers of other clusters refuse it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Final
 
 from disque_operator import names
@@ -28,7 +32,7 @@ from disque_operator.observed import Broker
 FORGET_AFTER_S: Final = 60.0
 """How long a member that was not leaving must be silent before it is forgotten, because it may return."""
 MEET_AFTER_S: Final = 15.0
-"""How long members have to find each other with `cluster-seeds`."""
+"""How long members that know each other, or should by now, have to connect."""
 SILENT_S: Final = 15.0
 """How long a member may be silent before it is a problem: it may just be busy. The status remembers since when."""
 LOST_AFTER_S: Final = 60.0
@@ -40,12 +44,13 @@ MOST_MEETINGS: Final = 8
 def decide(view: ClusterView) -> Decision:
     """Decide what to do, and report what is wrong with pods."""
     forgets = tuple(_forget(view))
-    meetings = tuple(_meet(view))[:MOST_MEETINGS]
+    groups = _acquainted(view)
+    meetings = (*_introduce(groups), *_meet(view, groups))[:MOST_MEETINGS]
     notes = tuple(_problems(view)) + tuple(_absences(view))
     if forgets:
         notes += (progress("Forgetting", "all members forget a removed member", "Healing"),)
     if meetings:
-        notes += (progress("Meeting", "members that have not found each other are connected", "Healing"),)
+        notes += (progress("Meeting", "members are connected by CLUSTER MEET", "Healing"),)
     if not notes and not view.surplus and not view.formed:
         notes = (_joining(view),)
     return Decision(forgets + meetings, notes)
@@ -69,17 +74,60 @@ def _forget(view: ClusterView) -> Iterator[Command]:
                 yield Command(pod, listing[pod].node_id, words, "no pod has this node ID")
 
 
-def _meet(view: ClusterView) -> Iterator[Command]:
-    """Yield MEET for the lower ordinal of each pair of disconnected members."""
+def _introduce(groups: Sequence[Sequence[Member]]) -> Iterator[Command]:
+    """Yield MEET for each group of members that no other member lists, from the lowest ordinal of the largest group."""
+    first, *others = sorted(groups, key=lambda group: (-len(group), group[0].pod.ordinal)) or [()]
+    for group in others:
+        command = _meeting(first[0], group[0], f"{group[0].name} is a new member")
+        if command is not None:
+            yield command
+
+
+def _acquainted(view: ClusterView) -> list[list[Member]]:
+    """Return the members that answer in groups that know each other, directly or through others."""
+    groups: list[list[Member]] = []
+    for member, broker in view.loaded:
+        if member in view.surplus:
+            continue
+        listed = {peer.node_id for peer in broker.peers}
+        known = [group for group in groups if any(_know(broker, listed, one.loaded) for one in group)]
+        joined = [member, *(one for group in known for one in group)]
+        groups = [joined, *(group for group in groups if group not in known)]
+    return [sorted(group, key=lambda one: one.pod.ordinal) for group in groups]
+
+
+def _know(broker: Broker, listed: Container[str], other: Broker | None) -> bool:
+    return other is not None and (
+        other.node_id in listed or any(peer.node_id == broker.node_id for peer in other.peers)
+    )
+
+
+def _meeting(one: Member, other: Member, why: str) -> Command | None:
+    """Return MEET; None if it would be too early, or was sent already."""
+    broker, target = one.loaded, other.loaded
+    if broker is None or target is None or broker.node_id == target.node_id:
+        return None
+    if one.pod.terminating or other.pod.terminating or not other.pod.ip or other.pod.ip in broker.meeting:
+        return None
+    words = ("CLUSTER", "MEET", other.pod.ip, str(names.CLIENT_PORT))
+    return Command(one.name, broker.node_id, words, why, met=(other.name, target.node_id))
+
+
+def _meet(view: ClusterView, groups: Sequence[Sequence[Member]]) -> Iterator[Command]:
+    """Yield MEET for the lower ordinal of each pair of disconnected members that know each other."""
     brokers = {member.pod.ordinal: broker for member, broker in view.loaded}
-    pairs = {tuple(sorted((one.pod.ordinal, other.pod.ordinal))) for one, other in view.disconnected}
+    group_of = {member.name: number for number, group in enumerate(groups) for member in group}
+    pairs = {
+        tuple(sorted((one.pod.ordinal, other.pod.ordinal)))
+        for one, other in view.disconnected
+        if group_of.get(one.name) == group_of.get(other.name)
+    }
     for low, high in sorted(pairs):
         one, other = view.by_ordinal[low], view.by_ordinal[high]
         if _is_settled(one, brokers[low], brokers[high]) and _is_settled(other, brokers[high], brokers[low]):
-            words = ("CLUSTER", "MEET", other.pod.ip, str(names.CLIENT_PORT))
-            yield Command(
-                one.name, brokers[low].node_id, words, f"{one.name} and {other.name} have not found each other"
-            )
+            command = _meeting(one, other, f"{one.name} and {other.name} have not found each other")
+            if command is not None:
+                yield command
 
 
 def _is_settled(member: Member, broker: Broker, other: Broker) -> bool:

@@ -115,6 +115,8 @@ class Broker:
     refusing: str = ""
     """Why it accepts no new jobs because of its disk; empty if it does."""
     uptime_s: float = 0.0
+    meeting: frozenset[str] = frozenset()
+    """The addresses to which it has sent a MEET that is not answered yet."""
     config: Mapping[str, str] = field(default_factory=dict)
     """CONFIG GET of the directives that the spec sets and that can change at run time, of `maxmemory`, and of
     `cluster-announce-hostname`."""

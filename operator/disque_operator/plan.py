@@ -75,7 +75,7 @@ def plan(spec: Spec, observed: Observed, now_s: float, fresh_password: str) -> P
     return Plan(
         decided.decision.actions,
         fresh_status,
-        events(observed.status, fresh_status),
+        events(observed.status, fresh_status, decided.decision.actions),
         _again_s(decided.decision, paused=spec.paused),
         decided.turn,
     )

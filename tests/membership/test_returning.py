@@ -128,6 +128,29 @@ def test_seeds_may_be_addresses_with_ports() -> None:
     cluster.until(lambda: is_mesh(cluster), within_s=10)
 
 
+def delayed() -> Config:
+    """The configuration of nodes that somebody introduces before they use their seeds."""
+    return config(cluster_seeds=("disque.example",), cluster_seeds_delay=60, cluster_node_timeout=5000)
+
+
+def test_new_node_uses_its_seeds_only_after_their_delay() -> None:
+    cluster = Cluster(3, meet=False, config=delayed)
+    name_all(cluster)
+    cluster.run(seconds=59)
+    assert [known(member) for member in cluster.members] == [{member.id} for member in cluster.members]
+    cluster.until(lambda: is_mesh(cluster), within_s=10)
+
+
+def test_members_that_know_each_other_do_not_wait_for_the_delay_of_seeds() -> None:
+    cluster = Cluster(3, meet=False, config=delayed)
+    name_all(cluster)
+    cluster.until(lambda: is_mesh(cluster), within_s=70)
+    cluster.run(seconds=100)
+    move_all(cluster)
+    name_all(cluster)
+    cluster.until(lambda: is_mesh(cluster), within_s=30)
+
+
 def test_no_meet_is_sent_after_all_seeds_are_members() -> None:
     cluster = Cluster(3, meet=False, config=seeded)
     name_all(cluster)

@@ -93,6 +93,14 @@ def test_query_returns_the_node_id_and_the_peers(cluster: RealCluster) -> None:
     }
 
 
+def test_query_returns_addresses_of_unanswered_meets(cluster: RealCluster) -> None:
+    one = cluster.nodes[0]
+    one.call("CLUSTER", "MEET", "192.0.2.7", "7711")
+    found, _ = look(one)
+    assert found.meeting == {"192.0.2.7"}
+    assert len(found.peers) == 2
+
+
 def test_query_counts_jobs_and_queues(cluster: RealCluster) -> None:
     one = cluster.nodes[0]
     before, _ = look(one)

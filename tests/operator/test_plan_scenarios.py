@@ -62,7 +62,7 @@ def test_cluster_is_created_and_reported_once() -> None:
     scenario.until(lambda: scenario.world.status.get("phase") == "Running", 60)
     scenario.settle()
     check_settled(scenario)
-    assert reasons(scenario) == ["Creating", "Running"]
+    assert reasons(scenario) == ["Creating", "MemberIntroduced", "MemberIntroduced", "Running"]
 
 
 def test_scale_up_adds_all_pods_at_once() -> None:
@@ -72,7 +72,36 @@ def test_scale_up_adds_all_pods_at_once() -> None:
     scenario.settle()
     check_settled(scenario)
     assert node_ids(scenario).items() > before.items()
-    assert words(scenario, "CLUSTER", "MEET") == []
+
+
+def test_operator_introduces_each_new_member_once_as_soon_as_it_answers() -> None:
+    scenario = a_scenario()
+    world, first, seen = scenario.world, len(scenario.acted), len(scenario.events)
+    world.bus.no_seeds_until_s = world.now_s + 10_000
+    world.edit(replicas=5)
+    scenario.until(lambda: len(world.pods) == 5 and all(pod.ready for pod in world.pods.values()), 60)
+    ready_s = world.now_s
+    scenario.until(lambda: world.status["phase"] == "Running", 60)
+    assert world.now_s - ready_s <= 5
+    scenario.settle()
+    check_settled(scenario)
+    met = [one.met for one in scenario.acted[first:] if isinstance(one, Command) and one.met]
+    ids = node_ids(scenario)
+    assert sorted(met) == [("mail-3", ids["mail-3"]), ("mail-4", ids["mail-4"])]
+    introduced = [event.message for event in scenario.events[seen:] if event.reason == "MemberIntroduced"]
+    assert introduced == [f"mail-0 meets {pod} (node {node}): {pod} is a new member" for pod, node in met]
+
+
+def test_members_join_by_their_seeds_without_the_operator() -> None:
+    scenario = a_scenario()
+    scenario.world.edit(replicas=4)
+    scenario.until(lambda: "mail-3" in scenario.world.pods, 60)
+    for _ in range(60):
+        scenario.world.step()
+    assert all(len(broker.connected) == 3 for broker in scenario.world.bus.running.values())
+    scenario.settle()
+    check_settled(scenario)
+    assert words(scenario, "CLUSTER", "MEET") == ["mail-0", "mail-0"], "only those of the first three members"
 
 
 def test_scale_down_removes_one_pod_at_a_time_without_losing_a_job() -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from disque_operator import names
+from disque_operator.actions import Command
 from disque_operator.disruption import Disruption, blocker
 from disque_operator.members import ClusterView
 from disque_operator.observed import LOCKED, Leaving
@@ -160,6 +161,45 @@ def test_disconnected_members_are_connected() -> None:
     ]
     assert decided(peers(view, broker_of(view, 1).node_id, connected=False, silent_s=14.0)) == []
     assert decided(broker(broker(lost, 1, uptime_s=14.0), 1, uptime_s=14.0)) == []
+
+
+def unacquainted(view: ClusterView, ordinal: int) -> ClusterView:
+    """Return the view with a member that lists nobody and that nobody lists."""
+    new = broker_of(view, ordinal).node_id
+    for member, found in view.loaded:
+        kept = () if member.pod.ordinal == ordinal else tuple(peer for peer in found.peers if peer.node_id != new)
+        view = broker(view, member.pod.ordinal, peers=kept)
+    return view
+
+
+INTRODUCED: dict[str, tuple[Change, list[str]]] = {
+    "a new member answers": (lambda view: view, ["mail-0 meets mail-2"]),
+    "it has just started": (lambda view: broker(view, 2, uptime_s=0.0), ["mail-0 meets mail-2"]),
+    "it is the first pod": (lambda _view: unacquainted(at_rest(), 0), ["mail-1 meets mail-0"]),
+    "nobody knows anybody": (lambda view: unacquainted(view, 1), ["mail-0 meets mail-1", "mail-0 meets mail-2"]),
+    "a MEET is not answered yet": (
+        lambda view: broker(view, 0, meeting=frozenset({pod_of(view, 2).ip})),
+        [],
+    ),
+    "a member that is connected to it lists it": (
+        lambda view: broker(broker(view, 1, peers=broker_of(at_rest(), 1).peers), 2, uptime_s=14.0),
+        [],
+    ),
+    "it is loading": (lambda view: broker(view, 2, loading=True), []),
+    "it is stopping": (lambda view: pod(view, 2, terminating=True), []),
+    "it is removed": (lambda view: stateful_set(changed(view, replicas=2), replicas=2), []),
+}
+
+
+@pytest.mark.parametrize("case", INTRODUCED)
+def test_new_member_is_introduced_once(case: str) -> None:
+    change, expected = INTRODUCED[case]
+    found = planned(change(unacquainted(at_rest(), 2)))
+    met = [action for action in found.actions if isinstance(action, Command) and action.met]
+    assert [f"{action.pod} meets {action.met[0]}" for action in met if action.met] == expected
+    assert [
+        event.message.partition(" (")[0] for event in found.events if event.reason == "MemberIntroduced"
+    ] == expected
 
 
 def test_duplicate_node_id_is_only_reported() -> None:

@@ -332,6 +332,9 @@ def test_brokers_are_queried_and_commanded(tmp_path: Path) -> None:
             }
             one.actions = lambda _observed: (Command("c-1", one_node.id, ("CLUSTER", "LEAVING", "yes"), "test"),)
             assert "instead of" in await one.failing_round()
+            meet = Command("c-0", one_node.id, ("CLUSTER", "MEET", "127.0.0.1", "1"), "test", met=("c-1", one_node.id))
+            one.actions = lambda _observed: (meet,)
+            assert f"node {two_node.id} answers instead of" in await one.failing_round(), "c-1 is another broker by now"
             one.actions = lambda observed: (
                 ()
                 if observed.brokers["c-1"].leaving

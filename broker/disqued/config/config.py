@@ -68,6 +68,7 @@ class Config:
     cluster_announce_bus_port: int
     cluster_zone: str
     cluster_seeds: tuple[str, ...]
+    cluster_seeds_delay: int
     cluster_name: str
     cluster_name_required: bool
     cluster_secret_file: str

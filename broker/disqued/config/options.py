@@ -108,6 +108,16 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         added=True,
     ),
     Option(
+        "cluster-seeds-delay",
+        Integer(0, 3600, "Invalid delay of seeds"),
+        0,
+        "cluster",
+        "Seconds after its start in which a node without other members does not use `cluster-seeds`, so that it can be "
+        "introduced by `CLUSTER MEET` first.",
+        settable=True,
+        added=True,
+    ),
+    Option(
         "cluster-name",
         Text(optional=True),
         "",

@@ -26,7 +26,7 @@ COMPLETE_MS: Final = 30_000
 def look(state: NodeState) -> None:
     """Resolve the names of the seeds if that is due."""
     config = state.config
-    if not config.cluster_seeds:
+    if not config.cluster_seeds or _may_be_introduced(state):
         return
     book = membership_of(state).seeds
     complete = all(_is_complete(state, seed) for seed in _seeds(state))
@@ -43,6 +43,11 @@ def look(state: NodeState) -> None:
             found(state, name, [address])
         else:
             state.ready.lookups.append(name)
+
+
+def _may_be_introduced(state: NodeState) -> bool:
+    """Whether this node is new and waits for a CLUSTER MEET; members that know each other do not wait."""
+    return not state.view.peers and state.now_ms < state.started_ms + 1000 * state.config.cluster_seeds_delay
 
 
 def found(state: NodeState, name: bytes, addresses: list[bytes]) -> None:

@@ -30,6 +30,8 @@ needs a disk that writes 17 MiB/s, or a processor that takes ten times as long a
 _GIB: Final = 1 << 30
 SCRAPED: Final = {"prometheus.io/scrape": "true", "prometheus.io/port": str(names.HTTP_PORT)}
 """Annotations by which a Prometheus without the Prometheus Operator finds pods; the path is `/metrics`."""
+SEEDS_DELAY_S: Final = 10
+"""How long a new broker waits for the CLUSTER MEET of the operator before it uses its seeds, in seconds."""
 START_S: Final = 600
 """How long a broker may take to answer after its start, in seconds. It answers while it loads its file."""
 
@@ -101,6 +103,7 @@ def _broker(spec: Spec, image: str, bus: BusMode) -> Json:
         "command": ["disque-server"],
         "args": [
             *(f"{CONFIG_PATH}/{CONFIG_FILE}", "--dir", DATA_PATH, "--cluster-announce-hostname", host),
+            *("--cluster-seeds-delay", str(SEEDS_DELAY_S)),
             *encryption.arguments(spec, bus),
         ],
         "env": [{"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],

@@ -16,6 +16,9 @@ from disque_operator.observed import password_hash
 
 BLACKLIST_S: Final = 60.0
 SEEDS_EVERY_S: Final = 5
+COMPLETE_EVERY_S: Final = 30
+SEEDS_DELAY_S: Final = 10.0
+"""How long a broker that knows no member does not use its seeds."""
 TRANSFERRED_PER_STEP: Final = 1
 """Jobs transferred per second: few, so that the spec can change during a drain."""
 
@@ -104,6 +107,12 @@ class BrokerProcess:
         """Return whether other brokers can reach it."""
         return self.loaded(now_s) and not self.cut_off
 
+    def uses_seeds(self, now_s: float) -> bool:
+        """Return whether it looks for members in this second."""
+        if not self.disk.known:
+            return now_s >= self.started_s + SEEDS_DELAY_S and int(now_s) % SEEDS_EVERY_S == 0
+        return int(now_s) % (SEEDS_EVERY_S if self.disk.known.keys() - self.connected else COMPLETE_EVERY_S) == 0
+
     def learn(self, other: BrokerProcess, now_s: float, *, asked: bool = False) -> None:
         """Learn of another broker by a direct connection."""
         if asked:
@@ -132,10 +141,10 @@ class Bus:
     def step(self, now_s: float, published: Mapping[str, bool]) -> None:
         """Advance by a second. `published` says which pods have a host name that resolves."""
         talking = [broker for broker in self.running.values() if broker.talks(now_s)]
-        if int(now_s) % SEEDS_EVERY_S == 0 and now_s >= self.no_seeds_until_s:
+        if now_s >= self.no_seeds_until_s:
             found = [broker for pod, broker in self.running.items() if published.get(pod) and broker in talking]
             for broker in talking:
-                for other in found:
+                for other in found if broker.uses_seeds(now_s) else ():
                     if other is not broker and broker.connects_to(other):
                         broker.learn(other, now_s)
                         other.learn(broker, now_s)
