@@ -32,6 +32,16 @@ def test_new_cluster_of_three_members_forms(cluster: DisqueCluster, times: Times
     assert len(events) == len(set(events)), "each event is emitted once"
 
 
+def test_size_that_the_storage_class_cannot_provide_can_be_taken_back(cluster: DisqueCluster) -> None:
+    """The default StorageClasses of kind and of small clusters cannot expand volumes."""
+    cluster.create(replicas=1)
+    cluster.wait_running(1)
+    cluster.patch(storage={"size": "128Mi"})
+    cluster.wait_condition("Degraded", "True", reason="VolumeNotExpandable")
+    cluster.patch(storage={"size": "64Mi"})
+    cluster.wait_running(1)
+
+
 def test_members_are_spread_over_zones(cluster: DisqueCluster, kube: Kube) -> None:
     zones = {
         node["metadata"]["name"]: node["metadata"]["labels"].get("topology.kubernetes.io/zone")

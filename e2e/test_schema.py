@@ -288,7 +288,6 @@ CHANGES: Final[tuple[tuple[Json, Json, str], ...]] = (
     ({}, {"replicas": 5, "image": "other", "hibernate": True}, ""),
     ({}, {"storage": {"size": "3Gi"}}, ""),
     ({"storage": {"size": "2Gi"}}, {"storage": {"size": "2048Mi"}}, ""),
-    ({}, {"storage": {"size": "1Gi"}}, "storage.size cannot shrink"),
     (
         {},
         {"storage": {"ephemeral": True}, "persistence": {"appendonly": False}},

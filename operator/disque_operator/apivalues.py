@@ -60,6 +60,12 @@ def amount(quantity: object) -> Decimal | None:
     return Decimal(digits) * _UNITS.get(unit, Decimal(1)) * Decimal(10) ** int(exponent or 0)
 
 
+def is_less(one: object, other: object) -> bool:
+    """Return whether a quantity is less than another one; False if one of them is not a quantity."""
+    left, right = amount(one), amount(other)
+    return left is not None and right is not None and left < right
+
+
 def timestamp(now_s: float) -> str:
     """Format a time in seconds since 1970, for example as `2026-01-31T12:00:00Z`."""
     return datetime.fromtimestamp(int(now_s), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

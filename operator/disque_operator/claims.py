@@ -9,19 +9,41 @@ StatefulSet is scaled down, and removed before a pod uses the claim again.
 | is bound, not marked | nothing | kept, because it may hold jobs |
 | is not bound | nothing | deleted with `whenScaled: Delete`, because there is no volume yet |
 
-With `whenDeleted: Delete` the resource owns its claims. Claims grow with `storage.size` and never shrink.
+With `whenDeleted: Delete` the resource owns its claims.
+
+| `storage.size` is | the StorageClass | decision |
+|---|---|---|
+| more than the request of the claim | can expand volumes, or cannot be read | expand the claim |
+| the same | cannot expand volumes | report it; the user can set the former size again |
+| less than the request, more than the volume has | any | lower the request, so that a failed expansion can end |
+| less than the volume has | any | report it: volumes do not shrink |
+
+Kubernetes expands volumes in steps, some of which wait for the pod or fail: the notes say which.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from disque_operator import names
 from disque_operator.actions import Apply, DeleteChild
-from disque_operator.apivalues import Json, amount
-from disque_operator.decisions import Decision
+from disque_operator.apivalues import Json, is_less
+from disque_operator.decisions import NOTHING, Decision, Note, joined, problem, progress
 from disque_operator.members import ClusterView
 from disque_operator.observed import Volume
+
+_STATES: Final[Mapping[str, str]] = {
+    "ControllerResizeInfeasible": "ResizeFailed",
+    "ControllerResizeFailed": "ResizeFailed",
+    "ControllerResizeError": "ResizeFailed",
+    "NodeResizeInfeasible": "ResizeFailed",
+    "NodeResizeFailed": "ResizeFailed",
+    "NodeResizeError": "ResizeFailed",
+    "NodeResizePending": "FileSystemResizePending",
+    "FileSystemResizePending": "FileSystemResizePending",
+}
+"""Reasons by the state of an expansion; others are in progress."""
 
 
 def decide(view: ClusterView, replicas: int, drained: int | None) -> Decision:
@@ -58,17 +80,64 @@ def _changes(view: ClusterView, reserved: int, drained: int | None) -> Iterator[
             yield Apply(_manifest(view, volume, mark, volume.size), why)
 
 
-def expand(view: ClusterView) -> Decision:
-    """Expand claims. This comes last, because the request fails if the StorageClass cannot expand volumes."""
+def resize(view: ClusterView) -> Decision:
+    """Give claims the size of the spec, by the second table."""
     if view.spec.storage.ephemeral:
-        return Decision()
-    return Decision(
-        tuple(
-            Apply(_manifest(view, volume, volume.drained, view.spec.storage.size), "spec.storage.size has grown")
-            for volume in view.observed.volumes
-            if volume.bound and not volume.terminating and _is_less(volume.size, view.spec.storage.size)
-        )
+        return NOTHING
+    volumes = [volume for volume in view.observed.volumes if volume.bound and not volume.terminating]
+    decisions = (_resize(view, volume) for volume in volumes)
+    return joined((*decisions, Decision(notes=tuple(_expansions(volumes)))))
+
+
+def _resize(view: ClusterView, volume: Volume) -> Decision:
+    wanted, class_name = view.spec.storage.size, volume.class_name
+    if is_less(volume.size, wanted):
+        if class_name == "" or view.observed.expandable.get(class_name or "", True) is False:
+            return Decision(notes=(_not_expandable(volume),))
+        return Decision((Apply(_manifest(view, volume, volume.drained, wanted), "spec.storage.size has grown"),))
+    if not is_less(wanted, volume.size):
+        return NOTHING
+    if is_less(volume.capacity, wanted):
+        return Decision((Apply(_manifest(view, volume, volume.drained, wanted), "spec.storage.size is smaller"),))
+    return Decision(notes=(_not_shrinkable(volume),))
+
+
+def _not_expandable(volume: Volume) -> Note:
+    name = f"StorageClass {volume.class_name}" if volume.class_name else "a volume without a StorageClass"
+    return problem(
+        "VolumeNotExpandable",
+        f"{name} cannot expand volumes: set spec.storage.size back to {volume.size}, or set allowVolumeExpansion: true "
+        "in the StorageClass if its driver supports it",
     )
+
+
+def _not_shrinkable(volume: Volume) -> Note:
+    return problem(
+        "VolumeNotShrinkable",
+        f"{volume.name} has {volume.size} already, and volumes cannot shrink: set spec.storage.size to {volume.size}",
+    )
+
+
+def _expansions(volumes: Sequence[Volume]) -> Iterator[Note]:
+    """Report expansions that Kubernetes has not completed, one note for each state."""
+    growing = [volume for volume in volumes if is_less(volume.capacity, volume.size) or volume.resize]
+    for reason in sorted({_STATES.get(volume.resize, "Resizing") for volume in growing}):
+        several = [volume for volume in growing if _STATES.get(volume.resize, "Resizing") == reason]
+        claims = ", ".join(volume.name for volume in several)
+        if reason == "ResizeFailed":
+            why = next((f": {volume.resize_text}" for volume in several if volume.resize_text), "")
+            yield problem(
+                "ResizeFailed",
+                f"{claims} cannot be expanded ({several[0].resize}{why}): see kubectl describe pvc {several[0].name}. "
+                f"You can set spec.storage.size to a smaller size above {several[0].capacity}",
+            )
+        elif reason == "FileSystemResizePending":
+            text = (
+                f"{claims} is larger, and its file system is not yet: some drivers need a restart of the pod for that"
+            )
+            yield progress("FileSystemResizePending", text, "Applying")
+        else:
+            yield progress("Resizing", f"{claims} is being expanded", "Applying")
 
 
 def marking(view: ClusterView, ordinal: int, node_id: str) -> tuple[Apply, ...]:
@@ -95,8 +164,3 @@ def _manifest(view: ClusterView, volume: Volume, drained: str, size: str) -> Jso
         "metadata": metadata,
         "spec": {"resources": {"requests": {"storage": size}}},
     }
-
-
-def _is_less(there: str, wanted: str) -> bool:
-    one, other = amount(there), amount(wanted)
-    return one is not None and other is not None and one < other

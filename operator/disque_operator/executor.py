@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from disque_operator import brokers
 from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod, Issue, WriteStatus
 from disque_operator.brokers import CommandFailedError, Connection
-from disque_operator.kube import CONFLICT, NAMESPACE_TERMINATING, TOO_MANY_REQUESTS, Kube, KubeError
+from disque_operator.kube import CONFLICT, FORBIDDEN, NAMESPACE_TERMINATING, TOO_MANY_REQUESTS, Kube, KubeError
 from disque_operator.logs import ClusterLogger
 
 
@@ -100,10 +100,18 @@ async def execute(actions: Sequence[Action], context: ExecutorContext) -> None:
         except KubeError as error:
             if error.status in {CONFLICT, TOO_MANY_REQUESTS} or NAMESPACE_TERMINATING in error.causes:
                 raise StaleError(f"{_what(action)}: {error}") from error
-            raise FailedError(_REASONS.get(error.status, "ApiServerError"), f"{_what(action)}: {error}") from error
+            raise FailedError(_reason(action, error), f"{_what(action)}: {error}") from error
         except CommandFailedError as error:
             raise FailedError("CommandFailed", f"{_what(action)}: {error}") from error
         context.log.info("%s: %s", _what(action), action.why)
+
+
+def _reason(action: Action, error: KubeError) -> str:
+    """Return the reason for the condition. A refused expansion looks like a missing permission otherwise."""
+    is_claim = isinstance(action, Apply) and action.manifest["kind"] == "PersistentVolumeClaim"
+    if is_claim and error.status == FORBIDDEN and "storageclass" in str(error).lower():
+        return "VolumeNotExpandable"
+    return _REASONS.get(error.status, "ApiServerError")
 
 
 async def _execute(action: Action, context: ExecutorContext) -> None:

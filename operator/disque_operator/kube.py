@@ -67,6 +67,7 @@ KINDS: Final = {
     "Service": _Kind("v1", "services"),
     "ServiceAccount": _Kind("v1", "serviceaccounts"),
     "StatefulSet": _Kind("apps/v1", "statefulsets"),
+    "StorageClass": _Kind("storage.k8s.io/v1", "storageclasses"),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -208,3 +209,8 @@ def cluster_name(cluster: str, namespace: str) -> str:
 def ordinal(pod_name: str) -> int:
     """Return the number at the end of the name of a pod."""
     return int(pod_name.rpartition("-")[2])
+
+
+def is_pod(cluster: str, name: str) -> bool:
+    """Return whether a pod belongs to the StatefulSet, by its number."""
+    return re.fullmatch(re.escape(cluster) + r"-(0|[1-9]\d*)", name) is not None

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
-from disque_operator import names, resources
+from disque_operator import names, resources, volumes
 from disque_operator.apivalues import Json, condition_of, selects
 from disque_operator.brokers import Asked, Connection, TlsPeer, UnreachableError, query
 from disque_operator.busmode import read_mode
@@ -33,7 +33,6 @@ from disque_operator.observed import (
     Platform,
     Pod,
     StatefulSet,
-    Volume,
 )
 from disque_operator.resources.encryption import secret_name
 from disque_operator.resources.users import KEPT_KEY
@@ -111,6 +110,8 @@ class Objects:
     """PodDisruptionBudgets of others in the namespace."""
     nodes: Mapping[str, Node] | None = None
     """The Kubernetes nodes of the pods by name; None if the operator is not permitted to read them."""
+    expandable: Mapping[str, bool] = field(default_factory=dict)
+    """Whether the StorageClasses of claims that are too small can expand volumes; only those that could be read."""
 
 
 def nodes_of(found: Objects) -> set[str]:
@@ -149,7 +150,8 @@ async def read_objects(kube: Kube, spec: Spec, platform: Platform) -> Objects:
     named_secrets = [await kube.get("Secret", spec.namespace, name) for name in missing_secrets]
     by_name = {secret["metadata"]["name"]: secret for secret in named_secrets if secret is not None}
     refusals = tuple(await _refusals(kube, spec, found))
-    return Objects(found, own, refusals, tls, await _requested(kube, spec), by_name, foreign)
+    expandable = await volumes.read_expandable(kube, spec, found)
+    return Objects(found, own, refusals, tls, await _requested(kube, spec), by_name, foreign, expandable=expandable)
 
 
 async def _tls_secret(kube: Kube, spec: Spec, found: Mapping[tuple[str, str], Json]) -> Json | None:
@@ -214,7 +216,7 @@ async def _get(kube: Kube, spec: Spec, kind: str, name: str) -> Json | None:
 async def _refusals(kube: Kube, spec: Spec, found: Mapping[tuple[str, str], Json]) -> list[Json]:
     """Return events about rejected pods. They are read only if pods are missing."""
     stateful_set = found.get(("StatefulSet", names.stateful_set(spec.name)))
-    pods = sum(kind == "Pod" and _is_member(spec.name, name) for kind, name in found)
+    pods = sum(kind == "Pod" and names.is_pod(spec.name, name) for kind, name in found)
     if stateful_set is None or pods >= (stateful_set["spec"].get("replicas") or 0):
         return []
     uid = stateful_set["metadata"]["uid"]
@@ -230,7 +232,7 @@ async def observe_cluster(
             (
                 _pod(item, found.nodes or {}, now_s)
                 for (kind, name), item in found.by_name.items()
-                if kind == "Pod" and _is_member(spec.name, name)
+                if kind == "Pod" and names.is_pod(spec.name, name)
             ),
             key=lambda pod: pod.ordinal,
         )
@@ -267,7 +269,7 @@ async def observe_cluster(
         brokers=brokers,
         unreachable=unreachable,
         stateful_set=_stateful_set(found.by_name.get(("StatefulSet", names.stateful_set(spec.name)))),
-        volumes=_volumes(spec, found.by_name),
+        volumes=volumes.of_cluster(spec, found.by_name),
         passwords=passwords,
         client_passwords=client_passwords,
         own_password=own_password,
@@ -275,6 +277,7 @@ async def observe_cluster(
         authorities=_authorities(found.by_name.get(("Secret", names.authority_secret(spec.name))), now_s),
         bus_secrets=_data(found.by_name.get(("Secret", names.bus_secret(spec.name)))),
         serves_certificates=found.requested is not None,
+        expandable=found.expandable,
         children={**found.by_name, **{("Certificate", one["metadata"]["name"]): one for one in found.requested or ()}},
         users=users,
         queues=declared_queues,
@@ -325,11 +328,6 @@ def _named(broker: Broker, known: Mapping[Any, str]) -> Broker:
 
 
 # --- parsing objects --------------------------------------------------------------------------------------------------
-
-
-def _is_member(cluster: str, pod: str) -> bool:
-    """Return whether a pod belongs to the StatefulSet, by its number."""
-    return re.fullmatch(re.escape(cluster) + r"-(0|[1-9]\d*)", pod) is not None
 
 
 def _pod(item: Json, nodes: Mapping[str, Node], now_s: float) -> Pod:
@@ -465,27 +463,6 @@ def _stateful_set(item: Json | None) -> StatefulSet | None:
 def _count(text: str | None) -> int:
     """Parse the number in an annotation; 0 if it is not a number."""
     return int(text) if text and text.isdecimal() else 0
-
-
-def _volumes(spec: Spec, found: Mapping[tuple[str, str], Json]) -> tuple[Volume, ...]:
-    prefix = f"{names.DATA}-"
-    volumes = [
-        Volume(
-            name=name,
-            ordinal=names.ordinal(name),
-            uid=item["metadata"]["uid"],
-            size=item["spec"]["resources"]["requests"]["storage"],
-            bound=(item.get("status") or {}).get("phase") == "Bound",
-            terminating="deletionTimestamp" in item["metadata"],
-            drained=(item["metadata"].get("annotations") or {}).get(names.DRAINED, ""),
-            owned=any(owner.get("uid") == spec.uid for owner in item["metadata"].get("ownerReferences") or ()),
-        )
-        for (kind, name), item in found.items()
-        if kind == "PersistentVolumeClaim"
-        and name.startswith(prefix)
-        and _is_member(spec.name, name.removeprefix(prefix))
-    ]
-    return tuple(sorted(volumes, key=lambda volume: volume.ordinal))
 
 
 def _passwords(secret: Json | None, now_s: float) -> Passwords | None:

@@ -144,6 +144,14 @@ class Volume:
     """Its annotation names.DRAINED; empty if it has none."""
     owned: bool = False
     """Whether the resource owns it, so that it is deleted with the resource."""
+    capacity: str = ""
+    """The size of the volume itself, which is less than `size` until an expansion is complete; empty if unknown."""
+    class_name: str | None = None
+    """Its StorageClass; empty if it has none; None if Kubernetes does not tell."""
+    resize: str = ""
+    """The state of an expansion as Kubernetes reports it, such as `NodeResizePending`; empty while there is none."""
+    resize_text: str = ""
+    """The message about that state."""
 
 
 @dataclass(frozen=True)
@@ -274,6 +282,8 @@ class Observed:
     """By the name of the user."""
     kept_queues: Mapping[str, Kept] = field(default_factory=dict)
     """By the name of the queue."""
+    expandable: Mapping[str, bool] = field(default_factory=dict)
+    """Whether the StorageClasses of claims that are too small can expand volumes, as far as they could be read."""
     children: Mapping[tuple[str, str], Json] = field(default_factory=dict)
     """All objects with the label or with a name of the cluster (`names`), by kind and name."""
     reverts: Mapping[tuple[str, str], Revert] = field(default_factory=dict)

@@ -187,7 +187,7 @@ def _decide(view: ClusterView, fresh: str) -> _Decided:
     busy = size.decision.disrupts or by_annotation.decision.disrupts or bool(cancelled)
     rolled = Outcome(Decision()) if _applies_template(objects) else rollout.decide(view, busy=busy)
     first = [*secured, heal.decide(view), marks, Decision(cancelled), size.decision, by_annotation.decision]
-    last = [settings.decide(view), user.decision, queue.decision, claims.expand(view), noted]
+    last = [settings.decide(view), user.decision, queue.decision, claims.resize(view), noted]
     entry = size.entry or by_annotation.entry or rolled.entry
     return _Decided(joined([*first, objects, rolled.decision, *last]), update.turn, entry, update.available_image)
 

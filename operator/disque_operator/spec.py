@@ -104,11 +104,6 @@ class Storage(Section):
                 "isQuantity(self.size) && quantity(self.size).isGreaterThan(quantity('0'))",
                 "storage.size must be a quantity such as 10Gi",
             ),
-            rule(
-                "!isQuantity(self.size) || !isQuantity(oldSelf.size) || "
-                "!quantity(self.size).isLessThan(quantity(oldSelf.size))",
-                "storage.size cannot shrink: set the previous size or a larger one",
-            ),
         )
     )
 
@@ -118,7 +113,8 @@ class Storage(Section):
         "replacement joins as a new member.",
     )
     size: Annotated[str, Field(max_length=32)] = Field(
-        default="2Gi", description="Size of the volume of each pod. You can increase it later."
+        default="2Gi",
+        description="Size of the volume of each pod. You can increase it later if the StorageClass can expand volumes.",
     )
     class_name: Name | None = Field(
         default=None, description="StorageClass of the volumes. Defaults to the default StorageClass of Kubernetes."

@@ -63,6 +63,36 @@ def one(**status: Any) -> Pod:
     return found
 
 
+def test_expansion_of_a_claim_is_read() -> None:
+    def claim(**status: Any) -> Json:
+        spec = {"resources": {"requests": {"storage": "4Gi"}}, "storageClassName": "fast"}
+        there = {"phase": "Bound", "capacity": {"storage": "2Gi"}} | status
+        return {
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "data-c-0", "uid": "u"},
+            "spec": spec,
+            "status": there,
+        }
+
+    def resize(**status: Any) -> tuple[str, str]:
+        [volume] = look(claim(**status)).volumes
+        assert (volume.size, volume.capacity, volume.class_name) == ("4Gi", "2Gi", "fast")
+        return volume.resize, volume.resize_text
+
+    pending = {"type": "FileSystemResizePending", "status": "True", "message": "waiting for the pod"}
+    refused = {"type": "ControllerResizeError", "status": "True", "message": "no space"}
+    ended = {"type": "Resizing", "status": "False"}
+    assert resize() == ("", "")
+    assert resize(conditions=[ended]) == ("", "")
+    assert resize(conditions=[pending, ended]) == ("FileSystemResizePending", "waiting for the pod")
+    assert resize(allocatedResourceStatuses={"storage": "NodeResizePending"}, conditions=[]) == (
+        "NodeResizePending",
+        "",
+    )
+    infeasible = {"storage": "ControllerResizeInfeasible"}
+    assert resize(allocatedResourceStatuses=infeasible, conditions=[refused]) == (infeasible["storage"], "no space")
+
+
 def test_running_pod() -> None:
     conditions = [
         {"type": "PodScheduled", "status": "True"},

@@ -20,7 +20,7 @@ from disque_operator.apivalues import Json, seconds
 from disque_operator.brokers import CommandFailedError
 from disque_operator.busmode import PLAIN, BusMode, read_mode
 from disque_operator.directives import LIVE, read
-from disque_operator.observed import LOCKED, Broker, Leaving, Observed, Passwords, Peer, Pod, StatefulSet, Volume
+from disque_operator.observed import LOCKED, Broker, Leaving, Observed, Passwords, Peer, Pod, StatefulSet
 from disque_operator.spec import Spec
 from disque_operator.versions import Release, readable_format, release, tag_of
 from disqued.config.options import OPTION_OF
@@ -29,6 +29,7 @@ from support.kubeworld.brokers import BrokerProcess, Bus, Disk
 from support.kubeworld.certificates import MountedCertificates
 from support.kubeworld.declarations import declarations, execute, told_by, write_status
 from support.kubeworld.objects import Api, ConflictError, InvariantError
+from support.kubeworld.storage import VolumeStore
 
 EPOCH_S: Final = 1_800_000_000.0
 SECRET_LAG_S: Final = 20.0
@@ -99,6 +100,7 @@ class World:
         self.cordoned: set[str] = set()
         self.full = False
         """Whether no node can take another pod."""
+        self.storage = VolumeStore(self.api)
         self.slow_load_s = 2.0
         self.changed = True
         """Whether a watch would report a change."""
@@ -155,6 +157,7 @@ class World:
             self._control()
         for pod in list(self.pods.values()):
             self._kubelet(pod)
+        self.changed = self.storage.step(self.now_s) or self.changed
         self.bus.step(self.now_s, dict.fromkeys(self.pods, True))
         self._check_bus()
         self.certificates.step(self.spec, self.now_s, self.pods)
@@ -237,7 +240,8 @@ class World:
         pod.start_s = self.now_s + self.rng.choice((1, 2, 3))
         live = self.api.get("PersistentVolumeClaim", claim)
         if live is not None:
-            live["status"] = {"phase": "Bound"}
+            live["status"] = live.get("status", {}) | {"phase": "Bound"}
+            live["status"].setdefault("capacity", {"storage": live["spec"]["resources"]["requests"]["storage"]})
             self.api.touch(live)
         self.changed = True
 
@@ -354,10 +358,11 @@ class World:
             brokers=brokers,
             unreachable=unreachable,
             stateful_set=self._stateful_set(live),
-            volumes=tuple(sorted(self._volumes(), key=lambda volume: volume.ordinal)),
+            volumes=self.storage.volumes(self.spec.uid, self.deleting),
             passwords=passwords,
             client_passwords=of_clients,
             own_password=self.own_password if self.spec.auth.secret_name else None,
+            expandable=self.storage.expandable,
             children=dict(self.api.objects),
             status=self.status,
             default_image=self.default_image,
@@ -402,22 +407,6 @@ class World:
             annotations.get(names.SPEC_DIGEST, ""),
             annotations.get(names.TEMPLATE_DIGEST, ""),
         )
-
-    def _volumes(self) -> list[Volume]:
-        return [
-            Volume(
-                name,
-                names.ordinal(name),
-                live["metadata"]["uid"],
-                live["spec"]["resources"]["requests"]["storage"],
-                (live.get("status") or {}).get("phase") == "Bound",
-                name in self.deleting,
-                (live["metadata"].get("annotations") or {}).get(names.DRAINED, ""),
-                any(owner["uid"] == self.spec.uid for owner in live["metadata"].get("ownerReferences") or ()),
-            )
-            for (kind, name), live in self.api.objects.items()
-            if kind == "PersistentVolumeClaim"
-        ]
 
     def _pod(self, pod: PodState) -> Pod:
         return Pod(
@@ -488,6 +477,7 @@ class World:
         self.changed = True
         if isinstance(action, Apply):
             self._guard_apply(action.manifest)
+            self.storage.apply(action.manifest, self.now_s)
             self.api.apply(action.manifest)
         elif isinstance(action, Issue):
             self.api.apply(action.filled())
