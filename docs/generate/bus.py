@@ -76,6 +76,7 @@ _PAYLOADS: Final = {
 }
 _OTHER_PAYLOADS: Final = {
     kinds.HOST: "the name of a host",
+    kinds.EXTERNAL: "host:port, or host:port@tls-port; empty for none",
     kinds.QUERY: "number (4); requests as of clients: user and `password` or `none`, then the commands",
     kinds.RESULT: "number of the QUERY (4); the replies as to clients",
     kinds.ZONE: "the name of a zone",

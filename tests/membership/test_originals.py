@@ -57,12 +57,13 @@ def test_ping_of_an_original_is_answered_but_does_not_add_it(local: LocalNode, o
 def test_original_gets_no_messages_that_it_does_not_know(local: LocalNode, original: ScriptedNode) -> None:
     original.join()
     ask(local.client(), "CONFIG", "SET", "cluster-announce-hostname", "one.example")
+    ask(local.client(), "CONFIG", "SET", "cluster-announce-external", "out.example:30000")
     local.run(milliseconds=500)
     original.send_pong()
     local.run(milliseconds=500)
     link = original.dialed_link
     assert link is not None
-    assert kinds.HOST not in {int.from_bytes(frame[12:14], "big") for frame in link.out}
+    assert not {kinds.HOST, kinds.EXTERNAL} & {int.from_bytes(frame[12:14], "big") for frame in link.out}
     assert sum(traffic.sent.value for traffic in local.node.state.traffic[kinds.HOST :]) == 0
 
 

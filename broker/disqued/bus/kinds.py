@@ -39,6 +39,8 @@ RESULT: Final = 39
 """Commands that only read, which one node runs for the console of another, and their replies."""
 ZONE: Final = 40
 """The zone of the sender."""
+EXTERNAL: Final = 41
+"""The address of the sender for clients outside of the network of the nodes."""
 CHALLENGE: Final = 48
 RESPONSE: Final = 49
 PROOF: Final = 50

@@ -67,6 +67,7 @@ class Config:
     cluster_announce_port: int
     cluster_announce_bus_port: int
     cluster_zone: str
+    cluster_announce_external: str
     cluster_seeds: tuple[str, ...]
     cluster_seeds_delay: int
     cluster_name: str
@@ -77,6 +78,8 @@ class Config:
     aof_checksums: bool
     aof_restart_marker: bool
     shutdown_on_sigterm: str
+    external_port: int
+    external_tls_port: int
     shared_port: int
     http_port: int
     tls_port: int

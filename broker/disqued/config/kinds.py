@@ -441,6 +441,21 @@ class Endpoints(Kind[tuple[str, ...]]):
 
 
 @dataclass(frozen=True)
+class ExternalAddress(Text):
+    """An address with a port, and perhaps one for TLS: `host:port` or `host:port@tls-port`; may be empty."""
+
+    optional: bool = True
+
+    def parse(self, word: bytes) -> str:
+        """The address as it is."""
+        text = super().parse(word)
+        found = parse_endpoint(text) if text else None
+        if text and (found is None or not found.port):
+            raise BadValueError(f"'{text}' is not an external address: expected host:port or host:port@tls-port")
+        return text
+
+
+@dataclass(frozen=True)
 class OutputLimit(Kind[tuple[int, int, int]]):
     """`normal HARD SOFT SECONDS`: hard limit in bytes, soft limit in bytes, seconds above the soft limit."""
 

@@ -14,6 +14,7 @@ from disqued.config.kinds import (
     Choice,
     Count,
     Endpoints,
+    ExternalAddress,
     HostName,
     IfFree,
     Integer,
@@ -94,6 +95,16 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         "cluster",
         "Zone of this node, for example the name of its data centre, rack or machine. Copies of a job go to zones that "
         "have none first; empty if unknown. See [zones](operations/running.md#zones).",
+        settable=True,
+        added=True,
+    ),
+    Option(
+        "cluster-announce-external",
+        ExternalAddress(),
+        "",
+        "cluster",
+        "Address at which clients outside of the network of the nodes reach this node: `host:port`, or "
+        "`host:port@tls-port`. HELLO shows it to clients of `external-port` and `external-tls-port`. Empty for none.",
         settable=True,
         added=True,
     ),
@@ -191,6 +202,23 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         "process",
         "What SIGTERM and SIGINT do: `default` is SHUTDOWN, `rewrite-aof` is SHUTDOWN REWRITE-AOF.",
         settable=True,
+        added=True,
+    ),
+    Option(
+        "external-port",
+        Integer(0, 65535, "Invalid external port"),
+        0,
+        "sockets",
+        "TCP port for clients outside of the network of the nodes. HELLO shows them the addresses that the nodes "
+        "announce for them (`cluster-announce-external`). 0 for none.",
+        added=True,
+    ),
+    Option(
+        "external-tls-port",
+        Integer(0, 65535, "Invalid external TLS port"),
+        0,
+        "sockets",
+        "As `external-port`, for clients with TLS; needs `tls-port`. 0 for none.",
         added=True,
     ),
     Option(

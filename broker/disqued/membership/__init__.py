@@ -7,7 +7,7 @@ them through the core. Other rooms decide from the cluster view, which this room
 from disqued.bus import kinds
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.subsystem import Subsystem
-from disqued.membership import authentication, commands, hello, hostname, zone
+from disqued.membership import authentication, commands, external, hello, hostname, zone
 from disqued.membership.failure import handle_fail
 from disqued.membership.kept import NAME
 from disqued.membership.metrics import METRICS
@@ -68,6 +68,15 @@ SUBSYSTEM = Subsystem(
             "the receiver prefers other zones for further copies of its jobs",
             zone.handle_zone,
             feature=zone.FEATURE_ZONE,
+        ),
+        Message(
+            kinds.EXTERNAL,
+            "EXTERNAL",
+            kinds.OF_UNKNOWN,
+            "a node that announces an address for clients outside, to nodes with the feature",
+            "HELLO of the receiver shows that address to such clients",
+            external.handle_external,
+            feature=external.FEATURE_EXTERNAL,
         ),
         Message(
             kinds.CHALLENGE,

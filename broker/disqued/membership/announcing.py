@@ -29,6 +29,7 @@ def announce(own: Membership) -> None:
         view.zone = config.cluster_zone.encode()
         view.refresh()
         own.had_zone = True
+    view.external = config.cluster_announce_external.encode()
     announced_ip = config.cluster_announce_ip.encode()
     if announced_ip != own.announced_ip:
         own.announced_ip = announced_ip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disqued.membership import authentication, failure, forget, handshake, hostname, nodes, seeds, zone
+from disqued.membership import authentication, external, failure, forget, handshake, hostname, nodes, seeds, zone
 from disqued.membership.dialing import dial
 from disqued.membership.ping import send_ping
 from disqued.membership.saving import save_changes
@@ -48,6 +48,7 @@ def run(own: Membership) -> None:
             send_ping(state, peer)
     hostname.announce(state)
     zone.announce(own)
+    external.announce(state)
     save_changes(own)
 
 

@@ -2,8 +2,9 @@
 
 Both protocols have a command of this name, and the arguments distinguish them. Without arguments it is Disque's: the
 reply has a format version, this node's ID, and for each node its address and its priority, by which clients choose a
-node. A client that is connected with TLS sees the ports for TLS. With a protocol version it is the handshake of Redis
-clients: `HELLO 2|3 [AUTH user password] [SETNAME name]`, and the reply is a map.
+node. A client that is connected with TLS sees the ports for TLS, and one of an external port the external addresses.
+With a protocol version it is the handshake of Redis clients: `HELLO 2|3 [AUTH user password] [SETNAME name]`, and the
+reply is a map.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from disqued.core.clients.session import RESP2, RESP3
 from disqued.core.commands.command import Command
 from disqued.core.runtime.authentication import authenticate
 from disqued.errors import AuthenticationRequired, ReplyError, shown
+from disqued.membership.external import address_of
 from disqued.resp.integers import parse_integer
 
 if TYPE_CHECKING:
@@ -46,9 +48,19 @@ def hello(state: NodeState, session: Session, args: list[bytes]) -> None:
     session.reply_integer(FORMAT_VERSION)
     session.reply_bulk(view.node_id)
     own_priority = LEAVING_PRIORITY if view.leaving else NORMAL_PRIORITY
-    _show(session, view.node_id, view.host or view.ip, _port(session, view.port, view.tls_port), own_priority)
+    where, port = _address(session, view.host or view.ip, view.port, view.tls_port, view.external)
+    _show(session, view.node_id, where, port, own_priority)
     for peer in view.peers.values():
-        _show(session, peer.id, peer.host or peer.ip, _port(session, peer.port, peer.tls_port), priority(peer))
+        where, port = _address(session, peer.host or peer.ip, peer.port, peer.tls_port, peer.external)
+        _show(session, peer.id, where, port, priority(peer))
+
+
+def _address(session: Session, host: bytes, port: int, tls_port: int, external: bytes) -> tuple[bytes, int]:
+    """The host and the port of a node for a client: its external ones, if the client comes from outside."""
+    found = address_of(external) if session.external else None
+    if found is not None:
+        return found[0], found[2] if session.tls else found[1]
+    return host, _port(session, port, tls_port)
 
 
 def _port(session: Session, port: int, tls_port: int) -> int:

@@ -27,8 +27,9 @@ SOFT_LIMIT_MARGIN_S: Final = 0.1
 class Connection(SocketSession):
     """An asyncio protocol. It has no base class of asyncio: the event loop only looks for the methods."""
 
-    def __init__(self, shell: Shell, keep_alive_s: int) -> None:
+    def __init__(self, shell: Shell, keep_alive_s: int, *, external: bool = False) -> None:
         super().__init__(b"", shell.clock.now_ms())
+        self.external = external
         self._shell = shell
         self._keep_alive_s = keep_alive_s
         self._transport: Transport | None = None

@@ -83,6 +83,23 @@ def open_tls_sockets(config: Config) -> list[socket.socket]:
     return sockets
 
 
+def open_external_sockets(config: Config) -> tuple[list[socket.socket], list[socket.socket]]:
+    """Open the sockets for clients outside of the network of the nodes, without and with TLS.
+
+    Raises:
+        Fatal: a socket cannot be opened.
+    """
+    if config.external_tls_port and not config.tls_port:
+        raise Fatal("external-tls-port needs a tls-port: set it too.")
+    with contextlib.ExitStack() as opened:
+        plain, encrypted = (
+            list(map(opened.enter_context, _open_everywhere(config, port, f" ({name})")))
+            for name, port in (("external-port", config.external_port), ("external-tls-port", config.external_tls_port))
+        )
+        opened.pop_all()
+    return plain, encrypted
+
+
 def open_http_sockets(config: Config) -> list[socket.socket]:
     """Open the sockets for HTTP, on the addresses for clients.
 

@@ -80,6 +80,7 @@ class Run:
         with contextlib.ExitStack() as leftovers:
             self._tls_sockets = listener.open_tls_sockets(config)  # first: when `port` accepts, `tls-port` does too
             self._sockets = listener.open_sockets(config)
+            self._external = listener.open_external_sockets(config)
             self._bus_sockets = listener.open_bus_sockets(config)
             self._http_sockets = self._open_http()
             if config.unixsocket:
@@ -165,7 +166,8 @@ class Run:
         http = HttpPort(loop, self._node, routes, figures.http_answers)
         # HTTP first: when the port for clients is open, this one is too.
         servers = await self._serve_http(http, figures)
-        servers += await self._serve_clients(lambda: Connection(shell, host.keep_alive_s), figures)
+        for sockets, external in ((self._external, True), ((self._sockets, self._tls_sockets), False)):
+            servers += await self._serve_clients(*sockets, partial(self._accept, shell, external=external), figures)
         lag = LoopLag(loop, figures.loop_lag)
         if self._http_sockets:
             lag.start()
@@ -210,13 +212,21 @@ class Run:
             )
         ]
 
+    def _accept(self, shell: Shell, *, external: bool) -> Connection:
+        """Return the protocol of a new connection, with the settings of this moment."""
+        return Connection(shell, self._host.keep_alive_s, external=external)
+
     async def _serve_clients(
-        self, accept: Callable[[], Connection], figures: ServerFigures
+        self,
+        plain: list[socket.socket],
+        encrypted: list[socket.socket],
+        accept: Callable[[], Connection],
+        figures: ServerFigures,
     ) -> list[listener.Accepting]:
         """Accept connections of clients, with and without TLS."""
-        servers = await listener.serve(self._sockets, accept, self._config.tcp_backlog)
+        servers = await listener.serve(plain, accept, self._config.tcp_backlog)
         settings = self._certificates.client_settings
-        tls = TlsPort(self._tls_sockets, settings, accept, self._free_places, partial(self._handshake_failed, figures))
+        tls = TlsPort(encrypted, settings, accept, self._free_places, partial(self._handshake_failed, figures))
         return [*servers, tls]
 
     @staticmethod

@@ -33,6 +33,8 @@ class Session:
         self.address = address
         """As in CLIENT LIST: `ip:port`, `[ip]:port`, or the path of a Unix socket and `:0`."""
         self.unix_socket: bool = False
+        self.external: bool = False
+        """Whether the client is connected to a port for clients outside of the network of the nodes."""
         self.tls: bool = False
         """Whether the connection uses TLS."""
         self.certificate_name = b""

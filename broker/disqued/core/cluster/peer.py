@@ -39,6 +39,8 @@ class Peer:
         """The host name that it announced; empty if none."""
         self.zone = b""
         """The zone that it announced; empty if unknown."""
+        self.external = b""
+        """The address for clients outside that it announced, as `host:port` or `host:port@tls-port`; empty if none."""
         self.flags: i64 = flags
         self.created_ms: i64 = now_ms
         self.ping_sent_ms: i64 = 0
@@ -166,6 +168,8 @@ class Link:
         """The host name of this node that the peer was told on this connection."""
         self.told_zone: bytes | None = None
         """The zone of this node that the peer was told on this connection."""
+        self.told_external: bytes | None = None
+        """The external address of this node that the peer was told on this connection."""
         self.closed: bool = False
         self.refused: bool = False
         """Input is no longer read: the other end is not the expected node."""

@@ -36,6 +36,8 @@ class ClusterView:
         """The zone that this node announces; empty if unknown."""
         self.zoned: bool = False
         """Whether the reachable nodes and this one are in several zones."""
+        self.external = b""
+        """The address that this node announces for clients outside; empty if none."""
         self.leaving: bool = False
         self.peers: dict[bytes, Peer] = {}
         """The other nodes by ID, including nodes in handshake."""
