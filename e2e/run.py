@@ -108,7 +108,8 @@ def _kind() -> Iterator[dict[str, str]]:
         subprocess.run(["kind", "export", "kubeconfig", *where], check=True)
     else:
         config = ["--config", str(ROOT / "e2e" / "kind.yaml"), "--wait", "3m"]
-        subprocess.run(["kind", "create", "cluster", *where, *config], check=True)
+        node = os.environ.get("E2E_KIND_NODE")
+        subprocess.run(["kind", "create", "cluster", *where, *config, *(["--image", node] if node else [])], check=True)
     try:
         yield {"KUBECONFIG": str(KUBECONFIG)}
     finally:

@@ -54,3 +54,10 @@ def test_workflow_has_only_the_permissions_that_it_needs_and_runs_no_actions() -
 def test_tools_have_exact_versions() -> None:
     for name in ("COSIGN", "SYFT"):
         assert re.fullmatch(r"github\.com/[\w./-]+@v\d+\.\d+\.\d+", WORKFLOW["env"][name])
+
+
+def test_end_to_end_tests_run_on_the_oldest_version_that_the_charts_support() -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "kubernetes.yaml").read_text())
+    chart = yaml.safe_load((ROOT / "charts" / "disque-operator" / "Chart.yaml").read_text())
+    oldest, *_ = workflow["jobs"]["e2e"]["strategy"]["matrix"]["version"]
+    assert oldest.removeprefix("v").split(".")[:2] == chart["kubeVersion"].removeprefix(">=").split(".")[:2]
