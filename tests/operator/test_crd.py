@@ -5,6 +5,8 @@ e2e/test_schema.py tests how an API server applies it.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -185,3 +187,16 @@ def test_printer_columns_scale_and_short_names() -> None:
     assert columns == ["Desired", "Ready", "Formed", "Phase", "Jobs", "Version", "Age"]
     called = yaml.safe_load(FILE.read_text())["spec"]["names"]
     assert (called["shortNames"], called["categories"]) == (["dq"], ["all"])
+
+
+WITHOUT_MODELS = """
+import sys
+for name in ("kubernetes.client.models.v1_affinity", "kubernetes.client.models.v1_resource_requirements"):
+    sys.modules[name] = None
+import disque_operator.schema.definition
+"""
+
+
+def test_definitions_are_imported_without_the_models_of_the_kubernetes_client() -> None:
+    """Images do not have these models, and their build imports every module."""
+    subprocess.run([sys.executable, "-c", WITHOUT_MODELS], check=True)

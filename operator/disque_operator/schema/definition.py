@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Final, TypeAlias
 
 import yaml
@@ -15,7 +17,7 @@ from disque_operator.queuespec import QueueFields
 from disque_operator.schema.config import config_rules
 from disque_operator.schema.pods import pod_template
 from disque_operator.schema.structural import structural
-from disque_operator.spec import SpecFields, rule
+from disque_operator.spec import Section, SpecFields, rule
 from disque_operator.status_fields import ClusterStatus
 from disque_operator.userspec import UNNAMEABLE, UserFields
 
@@ -45,10 +47,8 @@ class Resource:
     plural: str
     short_name: str
     description: str
-    spec: Json
-    """The schema of the field `spec`."""
-    status: Json
-    """The schema of the field `status`."""
+    make_spec: Callable[[], Json]
+    make_status: Callable[[], Json]
     columns: tuple[_Column, ...]
     rules: tuple[Json, ...] = ()
     """Rules about the whole object."""
@@ -56,19 +56,30 @@ class Resource:
     """In addition to `status`."""
     categories: tuple[str, ...] = ()
 
+    # Schemas need the models of the Kubernetes client, which images do not have, so importing this makes none.
+
+    @cached_property
+    def spec(self) -> Json:
+        """Return the schema of the field `spec`."""
+        return self.make_spec()
+
+    @cached_property
+    def status(self) -> Json:
+        """Return the schema of the field `status`."""
+        return self.make_status()
+
 
 def _cluster_spec() -> Json:
-    schema = structural(SpecFields, defaults=True)
-    del schema["default"]  # of the whole spec, which is required
+    schema = _required(SpecFields)
     fields = schema["properties"]
     fields["config"]["x-kubernetes-validations"] = config_rules()
     fields["podTemplate"] = pod_template(fields["podTemplate"]["description"])
     return schema
 
 
-def _without_default(schema: Json) -> Json:
-    """Return the schema of a spec, which is required."""
-    return {word: value for word, value in schema.items() if word != "default"}
+def _required(model: type[Section]) -> Json:
+    """Return the schema of a spec, which is required, so that it has no default itself."""
+    return {word: value for word, value in structural(model, defaults=True).items() if word != "default"}
 
 
 CLUSTER: Final = Resource(
@@ -76,8 +87,8 @@ CLUSTER: Final = Resource(
     names.PLURAL,
     "dq",
     "A cluster of brokers that speak Disque's protocol.",
-    _cluster_spec(),
-    structural(ClusterStatus, defaults=False),
+    _cluster_spec,
+    partial(structural, ClusterStatus, defaults=False),
     (
         ("Desired", "integer", ".spec.replicas", 0, "Desired number of members."),
         ("Ready", "integer", ".status.readyReplicas", 0, "Pods that are ready for clients."),
@@ -118,8 +129,8 @@ USER: Final = Resource(
     names.USER_PLURAL,
     "dqu",
     "A user of a cluster, with its password or certificate and what it may do.",
-    _without_default(structural(UserFields, defaults=True)),
-    structural(UserStatus, defaults=False),
+    partial(_required, UserFields),
+    partial(structural, UserStatus, defaults=False),
     (
         ("Cluster", "string", ".spec.clusterRef.name", 0, "The cluster."),
         ("User", "string", ".status.userName", 0, "The name with which clients log in."),
@@ -140,8 +151,8 @@ QUEUE: Final = Resource(
     names.QUEUE_PLURAL,
     "dqq",
     "The settings of a queue of a cluster.",
-    _without_default(structural(QueueFields, defaults=True)),
-    structural(QueueStatus, defaults=False),
+    partial(_required, QueueFields),
+    partial(structural, QueueStatus, defaults=False),
     (
         ("Cluster", "string", ".spec.clusterRef.name", 0, "The cluster."),
         ("Queue", "string", ".status.queueName", 0, "The name of the queue."),
