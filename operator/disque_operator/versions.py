@@ -16,7 +16,7 @@ releases, the rollout stops there, and a broker that cannot read its file does n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from disqued.releases import FILE_FORMATS
@@ -32,6 +32,9 @@ class Release(NamedTuple):
         return f"{self.major}.{self.minor}"
 
 
+_SINCE: Final[Mapping[str, Release]] = {"cluster-seeds-delay": Release(0, 2)}
+"""Directives that the operator gives to all brokers, and the first release that knows each. A broker does not start
+with one that it does not know."""
 _VERSION: Final = re.compile(r"v?(\d+)\.(\d+)(?![\d])")
 
 
@@ -51,6 +54,12 @@ def tag_of(image: str) -> str:
     """Return the tag of an image; empty if it has none or is given by digest."""
     name = image.rpartition("/")[2]
     return "" if "@" in name else name.partition(":")[2]
+
+
+def knows(image: str, directive: str) -> bool:
+    """Return whether the brokers of an image know a directive, by its tag; true if the tag is no version."""
+    of = release(tag_of(image))
+    return of is None or of >= _SINCE[directive]
 
 
 def readable_format(of: Release) -> int:

@@ -325,6 +325,14 @@ def test_spread_without_a_selector_applies_to_the_pods_of_the_cluster() -> None:
     assert "topologySpreadConstraints" not in pod(changed(topology_spread_constraints=()))["spec"]
 
 
+@pytest.mark.parametrize(
+    ("image", "known"), [("disqued:0.1.0", False), ("disqued:0.2.0", True), ("disqued:main", True)]
+)
+def test_brokers_of_an_older_release_get_no_directive_that_they_do_not_know(image: str, *, known: bool) -> None:
+    """Such a broker would not start, and it runs until its image is changed or after the image was set back."""
+    assert ("--cluster-seeds-delay" in broker(changed(image=image))["args"]) == known
+
+
 def test_probes_and_hook_use_the_http_port() -> None:
     container = broker()
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}

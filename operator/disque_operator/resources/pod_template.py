@@ -15,6 +15,7 @@ from disque_operator.resources.common import AUTH_PATH, CONFIG_FILE, CONFIG_PATH
 from disque_operator.resources.merging import merge
 from disque_operator.resources.protected import allowed
 from disque_operator.spec import Spec
+from disque_operator.versions import knows
 
 GROUP: Final = 10001
 """The group of the image, which owns the volumes."""
@@ -103,7 +104,7 @@ def _broker(spec: Spec, image: str, bus: BusMode) -> Json:
         "command": ["disque-server"],
         "args": [
             *(f"{CONFIG_PATH}/{CONFIG_FILE}", "--dir", DATA_PATH, "--cluster-announce-hostname", host),
-            *("--cluster-seeds-delay", str(SEEDS_DELAY_S)),
+            *_seeds_delay(image),
             *encryption.arguments(spec, bus),
         ],
         "env": [{"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
@@ -135,6 +136,10 @@ def _get(spec: Spec, path: str) -> Json:
     scheme = encryption.http_scheme(spec)
     request = {"path": path, "port": "http"}
     return {"httpGet": request if scheme == "HTTP" else request | {"scheme": scheme}}
+
+
+def _seeds_delay(image: str) -> tuple[str, ...]:
+    return ("--cluster-seeds-delay", str(SEEDS_DELAY_S)) if knows(image, "cluster-seeds-delay") else ()
 
 
 def _probe(spec: Spec, path: str, every_s: int, failures: int, timeout_s: int) -> Json:
