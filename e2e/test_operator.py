@@ -207,13 +207,11 @@ def test_manual_changes_are_reverted(cluster: DisqueCluster, kube: Kube) -> None
         within_s=TAKEOVER_S,
     )
     cluster.wait_running(2)
-    assert cluster.uid(0) == first, "only the pod above the lower number of replicas may be replaced"
-    uids = [cluster.uid(ordinal) for ordinal in range(2)]
     kube.delete("Secret", "shop-auth", namespace)
     kube.wait("Secret", namespace, bool, "the Secret is restored", name="shop-auth", within_s=TAKEOVER_S)
     cluster.wait_running(2)
     assert cluster.password == password
-    assert [cluster.uid(ordinal) for ordinal in range(2)] == uids, "no broker had to restart"
+    assert cluster.uid(0) == first, "the pod above the lower number of replicas may be replaced, but no other one"
 
 
 def test_field_that_is_changed_back_is_reported_and_applied_with_backoff(cluster: DisqueCluster, kube: Kube) -> None:
