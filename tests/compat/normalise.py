@@ -116,7 +116,7 @@ _ADDED_SECTION = re.compile(
 
 _ADDED_FIELDS = re.compile(
     rb"(?m)^(?:cluster_(?:links_up|nodes_pfail|nodes_fail|nodes_leaving|max_skew_ms)"
-    rb"|aof_(?:damaged_records|last_fsync_ms|unsynced_bytes|refusing)"
+    rb"|aof_(?:format|damaged_records|last_fsync_ms|unsynced_bytes|refusing)"
     rb"|clock_(?:offset_ms|steps)|cluster_links_unproven"
     rb"|queued_jobs|jobs_waiting_for_copies|max_replicate"
     rb"|used_memory_(?:startup|buffers)|maxmemory\w*|memory_\w+|requests_refused_unread|clients_closed_for_memory"

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from disqued.core.telemetry.fields import Fields
 
 NAME: Final = "notes"
-NUMBER: Final = 40
+NUMBER: Final = 60
 FEATURE: Final = 1 << 8
 FILE: Final = "notes.txt"
 

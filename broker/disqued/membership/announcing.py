@@ -29,7 +29,9 @@ def announce(own: Membership) -> None:
         view.zone = config.cluster_zone.encode()
         view.refresh()
         own.had_zone = True
-    view.external = config.cluster_announce_external.encode()
+    if config.cluster_announce_external.encode() != view.external:
+        view.external = config.cluster_announce_external.encode()
+        own.had_external = True
     announced_ip = config.cluster_announce_ip.encode()
     if announced_ip != own.announced_ip:
         own.announced_ip = announced_ip

@@ -48,7 +48,7 @@ def run(own: Membership) -> None:
             send_ping(state, peer)
     hostname.announce(state)
     zone.announce(own)
-    external.announce(state)
+    external.announce(own)
     save_changes(own)
 
 

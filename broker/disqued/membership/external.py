@@ -1,7 +1,8 @@
 """EXTERNAL: a node announces the address at which clients outside of its network reach it.
 
 HELLO shows these addresses to clients of `external-port` and `external-tls-port`, and the usual ones to all others. The
-message is sent like HOST. The payload is `host:port`, or `host:port@tls-port`; empty for none.
+message is sent like ZONE. The payload is `host:port`, or `host:port@tls-port`; empty for none. A node that never had
+such an address sends nothing, and an address is forgotten when its node starts again.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from disqued.bus.frame import Frame
     from disqued.core.cluster.peer import Peer
     from disqued.core.runtime.state import NodeState
+    from disqued.membership.kept import Membership
 
 FEATURE_EXTERNAL: Final = 64
 """Understands EXTERNAL."""
@@ -23,8 +25,11 @@ LONGEST: Final = 300
 """The maximum length of an address."""
 
 
-def announce(state: NodeState) -> None:
+def announce(own: Membership) -> None:
     """Send the external address to the nodes that do not know it yet."""
+    if not own.had_external:
+        return
+    state = own.state
     address = state.view.external
     for peer in state.view.peers.values():
         link = peer.link

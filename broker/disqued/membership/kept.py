@@ -22,6 +22,8 @@ class Membership(Room):
         """The digest of `cluster-name`."""
         self.had_zone = False
         """This node announces a zone, or did since it started."""
+        self.had_external = False
+        """This node announces an external address, or did since it started."""
         self.announced_ip = b""
         """The address in the configuration; empty if none."""
         self.ip_is_old = False

@@ -116,6 +116,7 @@ def _learn(state: NodeState, peer: Peer, frame: Frame) -> None:
     if frame.incarnation != peer.incarnation:
         peer.incarnation = frame.incarnation
         zone.learn(state, peer, b"")
+        peer.external = b""
     if frame.tls_port != peer.tls_port:
         peer.tls_port = frame.tls_port
         nodes.changed(state)

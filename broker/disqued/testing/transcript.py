@@ -251,7 +251,7 @@ def _details(frame: Frame) -> Iterator[str]:
             holders = [listed[start : start + 40].decode() for start in range(0, len(listed), 40)]
             yield f"{job.id.decode()} ({job.queue.decode()}, holders {' '.join(holders)})"
             at = unpacked.end
-    elif frame.kind == kinds.HOST:
+    elif frame.kind in {kinds.HOST, kinds.ZONE, kinds.EXTERNAL}:
         yield frame.payload.decode()
     elif frame.kind == kinds.RESPONSE:
         proofs = int.from_bytes(frame.payload[:4], "big")
