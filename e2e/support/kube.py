@@ -49,6 +49,7 @@ PATHS: Final = {
     "ControllerRevision": ("apis/apps/v1", "controllerrevisions"),
     "Deployment": ("apis/apps/v1", "deployments"),
     "StatefulSet": ("apis/apps/v1", "statefulsets"),
+    "StorageClass": ("apis/storage.k8s.io/v1", "storageclasses"),
     "Job": ("apis/batch/v1", "jobs"),
     "Lease": ("apis/coordination.k8s.io/v1", "leases"),
     "EndpointSlice": ("apis/discovery.k8s.io/v1", "endpointslices"),
@@ -61,7 +62,10 @@ PATHS: Final = {
     "DisqueQueue": ("apis/disque.dev/v1alpha1", "disquequeues"),
 }
 CLUSTER_WIDE: Final = frozenset(
-    ("Namespace", "Node", "PersistentVolume", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition")
+    (
+        *("ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "Namespace", "Node", "PersistentVolume"),
+        "StorageClass",
+    )
 )
 NOT_FOUND: Final = 404
 GONE: Final = 410
