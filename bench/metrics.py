@@ -120,7 +120,7 @@ class Reader:
 def scrape(local: LocalNode, query: str) -> tuple[Turns, int]:
     """Render one page; returns the turns and the size."""
     turns, reader = Turns(), Reader()
-    (route,) = metricspage.routes(ServerFigures(lambda: ""))
+    route = next(one for one in metricspage.routes(ServerFigures(lambda: "")) if one.path == "/metrics")
     exchange = Exchange(cast(AbstractEventLoop, turns), route, Request(query=query))
     exchange.client = reader
     exchange.call_later(0, lambda: route.handler(local.node, exchange))

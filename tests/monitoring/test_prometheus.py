@@ -16,6 +16,7 @@ import pytest
 from dashboards import uids
 from dashboards.alerts.all import ALERTS, RECORDS
 from dashboards.alerts.files import RULES
+from dashboards.alerts.slo import OBJECTIVES, bad_share
 from dashboards.all import BOARDS
 from dashboards.model import Board
 from disque_operator.metrics import Metrics
@@ -60,6 +61,7 @@ WARM = {
     "nodes have compared their clocks": "disque_clock_skew_seconds >= 0",
     "jobs have moved": "sum(rate(disque_jobs_imported_total[1m])) > 0",
     "there are rates of the operator": "rate(disque_operator_reconcile_seconds_count[10s])",
+    "every objective is recorded": f"count({bad_share('1h')}) == {len(OBJECTIVES)}",
 }
 """Conditions to wait for before the first test."""
 PAUSE_S = 0.02
