@@ -155,7 +155,7 @@ def _both(broker: Broker, current: str, other: str) -> tuple[_Change, ...]:
 
 
 def _off(view: ClusterView) -> PasswordDecision:
-    stored = view.observed.passwords
+    stored = view.observed.passwords or view.observed.client_passwords
     if stored is None:
         return PasswordDecision(None)
     commands = tuple(

@@ -479,16 +479,8 @@ def test_ephemeral_cluster_settles_after_faults(seed: int) -> None:
     run_faults(seed, ephemeral=True)
 
 
-LOCKED_OUT = pytest.mark.xfail(
-    strict=True, reason="a cluster without volumes whose brokers reject all known passwords waits for an administrator"
-)
-"""Found with seed 124 and others; the operator must not end there. Remove this mark with the mend."""
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "first", [pytest.param(first, marks=[LOCKED_OUT] * (first in {120, 220, 280})) for first in range(100, 300, 20)]
-)
+@pytest.mark.parametrize("first", range(100, 300, 20))
 def test_many_clusters_settle_after_faults(first: int) -> None:
     for seed in range(first, first + 20):
         run_faults(seed, ephemeral=seed % 4 == 0)

@@ -139,6 +139,20 @@ def test_previous_password_stays_valid_for_the_grace_period_after_the_secret_was
     assert not any(broker.accepts(before) for broker in scenario.world.bus.running.values())
 
 
+def test_authentication_is_switched_off_although_the_secret_of_the_brokers_was_deleted() -> None:
+    """While the cluster is paused nothing is restored, and then both is done in one round (seed 124)."""
+    scenario = a_cluster()
+    scenario.world.edit(paused=True)
+    scenario.world.api.delete("Secret", BROKERS)
+    scenario.world.edit(auth=Auth(enabled=False))
+    scenario.run(60)
+    first = len(scenario.acted)
+    scenario.world.edit(paused=False)
+    scenario.settle()
+    assert "DeletePod" not in acted_since(scenario, first), "the operator can still log in to the brokers"
+    check_settled(scenario)
+
+
 def test_password_is_replaced_by_restarts_only_if_both_secrets_are_lost() -> None:
     scenario = a_cluster()
     for secret in (BROKERS, CLIENTS):

@@ -469,7 +469,8 @@ def delete_locked_pods(scenario: Scenario) -> None:
     """Delete pods as the status advises: brokers that reject all passwords and have no volume."""
     world = scenario.world
     for name, why in world.observe().unreachable.items():
-        if why == LOCKED and names.volume_claim(world.spec.name, names.ordinal(name)) in world.deleting:
+        claim = names.volume_claim(world.spec.name, names.ordinal(name))
+        if why == LOCKED and (world.spec.storage.ephemeral or claim in world.deleting):
             world.delete_pod(name)
 
 
