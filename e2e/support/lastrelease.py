@@ -6,11 +6,9 @@ E2E_LAST_OPERATOR_IMAGE name them.
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
 import subprocess
-import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -52,8 +50,8 @@ def _sources(commit: str) -> Path:
     if archive.returncode != 0:
         pytest.skip(f"the history does not contain {commit}, the last release: {archive.stderr.decode().strip()}")
     shutil.rmtree(FOLDER, ignore_errors=True)
-    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
-        files.extractall(FOLDER, filter="data")
+    FOLDER.mkdir(parents=True)
+    subprocess.run(["tar", "--extract", "--directory", str(FOLDER)], input=archive.stdout, check=True)
     return FOLDER
 
 

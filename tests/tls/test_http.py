@@ -62,6 +62,7 @@ def test_handshakes_and_connections_take_no_descriptors_from_clients(start: Call
     launcher = ("setpriv", "--bounding-set", "-sys_resource", "prlimit", "--nofile=110:110")
     port = free_port()
     node = start("--http-port", str(port), "--http-tls", "yes", launcher=launcher)
+    node.wait_until(lambda: "Server started" in node.output, "it has logged how many clients it serves")
     possible = re.search(r"Only (\d+) clients instead of 10000", node.output)
     assert possible is not None
     with contextlib.ExitStack() as opened:
