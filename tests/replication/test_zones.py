@@ -74,6 +74,12 @@ def test_nodes_without_a_zone_are_used_before_a_second_copy_in_a_zone() -> None:
     assert set(placed(cluster, jobs)) == {(b"", b"a", b"b")}
 
 
+def test_a_node_without_a_zone_is_used_before_a_second_copy_in_the_only_zone() -> None:
+    cluster = cluster_in("a", "a", "a", "")
+    jobs = add_copied(cluster, cluster.members[0], 20, "REPLICATE", 2)
+    assert set(placed(cluster, jobs)) == {(b"", b"a")}
+
+
 def test_in_a_single_zone_copies_are_placed_as_without_zones() -> None:
     found = []
     for zones in (("a",) * 4, ("",) * 4):

@@ -28,10 +28,7 @@ def announce(own: Membership) -> None:
     if config.cluster_zone.encode() != view.zone:
         view.zone = config.cluster_zone.encode()
         view.refresh()
-        own.had_zone = True
-    if config.cluster_announce_external.encode() != view.external:
-        view.external = config.cluster_announce_external.encode()
-        own.had_external = True
+    view.external = config.cluster_announce_external.encode()
     announced_ip = config.cluster_announce_ip.encode()
     if announced_ip != own.announced_ip:
         own.announced_ip = announced_ip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disqued.membership import authentication, external, failure, forget, handshake, hostname, nodes, seeds, zone
+from disqued.membership import announcements, authentication, failure, forget, handshake, nodes, seeds
 from disqued.membership.dialing import dial
 from disqued.membership.ping import send_ping
 from disqued.membership.saving import save_changes
@@ -46,9 +46,7 @@ def run(own: Membership) -> None:
         own.announcement_changed = False
         for peer in view.peers.values():
             send_ping(state, peer)
-    hostname.announce(state)
-    zone.announce(own)
-    external.announce(own)
+    announcements.announce(own)
     save_changes(own)
 
 

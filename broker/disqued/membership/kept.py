@@ -20,10 +20,8 @@ class Membership(Room):
         super().__init__(state)
         self.cluster = NOBODY
         """The digest of `cluster-name`."""
-        self.had_zone = False
-        """This node announces a zone, or did since it started."""
-        self.had_external = False
-        """This node announces an external address, or did since it started."""
+        self.announced: set[int] = set()
+        """The kinds of `announcements` that have had a value since this node started."""
         self.announced_ip = b""
         """The address in the configuration; empty if none."""
         self.ip_is_old = False

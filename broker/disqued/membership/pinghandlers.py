@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from disqued.bus import kinds
-from disqued.membership import external, failure, gossip, handshake, hostname, nodes, skew, zone
+from disqued.membership import announcements, failure, gossip, handshake, nodes, skew, zone
 from disqued.membership.addresses import literal
 from disqued.membership.authentication import accept_unproven
 from disqued.membership.dialing import call_back
@@ -36,9 +36,7 @@ def handle_ping(state: NodeState, link: Link, sender: Peer | None, frame: Frame)
             link.answered = True
             state.events.peer_connected(sender)
         _learn_address(state, sender, link, frame)
-        hostname.repeat(sender)
-        zone.repeat(sender)
-        external.repeat(sender)
+        announcements.repeat(sender)
     _take_in(state, link, sender, frame)
 
 

@@ -164,12 +164,8 @@ class Link:
         """Acknowledgements were not sent because it was congested."""
         self.answered: bool = False
         """The other end sent a PONG on it, or a PING if it opened it: it is established, and to the right node."""
-        self.told_host: bytes | None = None
-        """The host name of this node that the peer was told on this connection."""
-        self.told_zone: bytes | None = None
-        """The zone of this node that the peer was told on this connection."""
-        self.told_external: bytes | None = None
-        """The external address of this node that the peer was told on this connection."""
+        self.told: dict[int, bytes] = {}
+        """What this node announced to the peer on this connection, by the kind of the message."""
         self.closed: bool = False
         self.refused: bool = False
         """Input is no longer read: the other end is not the expected node."""

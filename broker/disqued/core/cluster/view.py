@@ -35,7 +35,7 @@ class ClusterView:
         self.zone = b""
         """The zone that this node announces; empty if unknown."""
         self.zoned: bool = False
-        """Whether the reachable nodes and this one are in several zones."""
+        """Whether the zones of the reachable nodes, or theirs and that of this node, differ; an unknown one counts."""
         self.external = b""
         """The address that this node announces for clients outside; empty if none."""
         self.leaving: bool = False
@@ -51,7 +51,7 @@ class ClusterView:
     def refresh(self) -> None:
         """Recompute the members and the reachable nodes, after peers were added, removed or changed their flags."""
         self.reachable = [peer for peer in self.peers.values() if peer.reachable]
-        self.zoned = len({peer.zone for peer in self.reachable} | {self.zone} - {b""}) > 1
+        self.zoned = len({peer.zone for peer in self.reachable} | ({self.zone} - {b""})) > 1
         self.generation += 1
         self.size = 1 + len([peer for peer in self.peers.values() if not peer.in_handshake])
 

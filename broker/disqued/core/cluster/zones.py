@@ -1,7 +1,7 @@
 """Spreads the copies of a job over zones: the next copy goes to a zone that has the fewest.
 
-A zone is a name that a node announces (`cluster-zone`), for example that of a data centre. Zones only matter if nodes
-of at least two are reachable (`ClusterView.zoned`).
+A zone is a name that a node announces (`cluster-zone`), for example that of a data centre. Zones only matter if those
+of the nodes differ (`ClusterView.zoned`).
 """
 
 from __future__ import annotations
