@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,7 @@ from disque_operator import names, resources
 from disque_operator.apivalues import Json
 from disque_operator.directives import maxmemory
 from disque_operator.observed import Passwords
-from disque_operator.resources import Wanted
+from disque_operator.resources import Wanted, differs
 from disque_operator.resources.protected import PROTECTED
 from disque_operator.spec import ClientService, PodDisruptionBudget, Spec, Storage, parse
 from disqued.config.loading import load
@@ -164,6 +165,15 @@ def test_claim_templates_do_not_change_when_volumes_grow() -> None:
     kept = objects(grown, Wanted(3, claim_templates=tuple(live)))["StatefulSet"]
     assert kept["spec"]["volumeClaimTemplates"] == live
     assert objects(grown)["StatefulSet"]["spec"]["volumeClaimTemplates"] != live
+
+
+def test_claim_templates_with_defaults_of_the_api_server_are_no_difference() -> None:
+    live = copy.deepcopy(objects()["StatefulSet"])
+    for template in live["spec"]["volumeClaimTemplates"]:
+        template["spec"]["volumeMode"] = "Filesystem"
+        template["status"] = {"phase": "Pending"}
+    again = objects(wanted=Wanted(3, claim_templates=tuple(live["spec"]["volumeClaimTemplates"])))["StatefulSet"]
+    assert differs(again, live) == ""
 
 
 def test_ephemeral_cluster_has_no_claims() -> None:

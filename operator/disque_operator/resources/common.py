@@ -110,8 +110,19 @@ def _owner(spec: Spec) -> Json:
 
 
 def manifest_digest(manifest: Json) -> str:
-    """Return a digest of a manifest. Of Secrets only the keys count: their values are compared anyway."""
-    return digest(manifest | {"data": sorted(manifest["data"])} if manifest["kind"] == "Secret" else manifest)
+    """Return a digest of a manifest.
+
+    Of Secrets only the keys count: their values are compared anyway. Claim templates do not count: they cannot change,
+    and those of a live StatefulSet, which its manifest repeats, also have what the API server adds to them.
+    """
+    match manifest["kind"]:
+        case "Secret":
+            return digest(manifest | {"data": sorted(manifest["data"])})
+        case "StatefulSet":
+            counted = {name: value for name, value in manifest["spec"].items() if name != "volumeClaimTemplates"}
+            return digest(manifest | {"spec": counted})
+        case _:
+            return digest(manifest)
 
 
 def digest(value: Json) -> str:
