@@ -151,6 +151,7 @@ class Reconciler:
             raise
         except ForeignError as foreign:
             is_failed = False
+            cache.stale = True
             again_s = foreign.again_s
             self._turns.report(key, "none")
             self._metrics.clear(namespace, name)
@@ -189,13 +190,13 @@ class Reconciler:
         if snapshot is None:
             await self._report_without_cluster(*key)
             return None
-        cache.stale = bool(snapshot.plan.actions) or snapshot.plan.again_s <= SOON_S
+        cache.stale |= bool(snapshot.plan.actions) or snapshot.plan.again_s <= SOON_S
         cache.degraded = snapshot.plan.again_s < IDLE_S
         return await self._carry_out(snapshot, cache)
 
     async def _read(self, key: Key, cache: _Cache) -> _Snapshot | None:
         """Observe and plan from the API server; return None if the cluster does not exist or is being deleted."""
-        cache.stale = True  # in case that this round fails
+        cache.stale = False  # not later: a change that is reported from now on may be missed by this round
         cache.cluster = await self._kube.get(names.KIND, *key)
         if cache.cluster is None:
             return None

@@ -141,6 +141,25 @@ def test_round_reads_objects_when_watches_may_have_missed_a_change() -> None:
     asyncio.run(main())
 
 
+def test_change_that_is_reported_during_a_round_is_read_in_the_next_one() -> None:
+    async def main() -> None:
+        async with harness() as one:
+
+            def meanwhile(_observed: Observed) -> tuple[Action, ...]:
+                if len(one.seen) == 1:
+                    one.server.put(CONFIG, make("ConfigMap", "c-config"))
+                    one.subject.changed(KEY)
+                return ()
+
+            one.report()
+            one.actions = meanwhile
+            await one.round()
+            await one.round()
+            assert ("ConfigMap", "c-config") in one.seen[-1].children
+
+    asyncio.run(main())
+
+
 def test_outdated_index_causes_no_action_and_no_status() -> None:
     async def main() -> None:
         async with harness() as one:
