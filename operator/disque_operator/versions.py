@@ -51,15 +51,18 @@ def is_older(version: str, than: str) -> bool:
 
 
 def tag_of(image: str) -> str:
-    """Return the tag of an image; empty if it has none or is given by digest."""
-    name = image.rpartition("/")[2]
-    return "" if "@" in name else name.partition(":")[2]
+    """Return the tag of an image; empty if it has none. It may have a digest too."""
+    return image.rpartition("/")[2].partition("@")[0].partition(":")[2]
 
 
 def knows(image: str, directive: str) -> bool:
-    """Return whether the brokers of an image know a directive, by its tag; true if the tag is no version."""
-    of = release(tag_of(image))
-    return of is None or of >= _SINCE[directive]
+    """Return whether the brokers of an image know a directive, by its tag.
+
+    A tag that is no version, such as `main`, counts as new. An image that has only a digest may be of any release.
+    """
+    tag = tag_of(image)
+    of = release(tag)
+    return bool(tag) if of is None else of >= _SINCE[directive]
 
 
 def readable_format(of: Release) -> int:

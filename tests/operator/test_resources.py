@@ -336,7 +336,15 @@ def test_spread_without_a_selector_applies_to_the_pods_of_the_cluster() -> None:
 
 
 @pytest.mark.parametrize(
-    ("image", "known"), [("disqued:0.1.0", False), ("disqued:0.2.0", True), ("disqued:main", True)]
+    ("image", "known"),
+    [
+        ("disqued:0.1.0", False),
+        ("disqued:0.1.0@sha256:0123", False),
+        ("disqued@sha256:0123", False),
+        ("disqued:0.2.0", True),
+        ("disqued:0.2.0@sha256:0123", True),
+        ("disqued:main", True),
+    ],
 )
 def test_brokers_of_an_older_release_get_no_directive_that_they_do_not_know(image: str, *, known: bool) -> None:
     """Such a broker would not start, and it runs until its image is changed or after the image was set back."""

@@ -20,7 +20,7 @@ from support.kubeworld.scenario import Scenario, a_spec, check_settled
         ("registry.example:5000/team/disqued:v1.2.3-alpine", "v1.2.3-alpine"),
         ("registry.example:5000/disqued", ""),
         ("disqued@sha256:0123", ""),
-        ("disqued:1.2.3@sha256:0123", ""),
+        ("disqued:1.2.3@sha256:0123", "1.2.3"),
     ],
 )
 def test_tag(image: str, tag: str) -> None:
