@@ -140,7 +140,7 @@ async def read_objects(kube: Kube, spec: Spec, platform: Platform) -> Objects:
     found |= await _optional(kube, spec, platform)
     own = await kube.get("Secret", spec.namespace, spec.auth.secret_name) if spec.auth.secret_name else None
     budgets = await kube.list("PodDisruptionBudget", spec.namespace)
-    foreign = tuple(item for item in budgets if (item["kind"], item["metadata"]["name"]) not in found)
+    foreign = tuple(item for item in budgets if item["metadata"]["name"] != names.disruption_budget(spec.name))
     tls = await _tls_secret(kube, spec, found)
     for kind in names.DECLARED:
         named = await read_declared(kube, kind, spec.namespace, spec.name)

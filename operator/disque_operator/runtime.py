@@ -14,6 +14,7 @@ import kopf
 
 from disque_operator import names, observe
 from disque_operator.apivalues import Json
+from disque_operator.budgets import BudgetTracker
 from disque_operator.indexes import Indexes
 from disque_operator.kube import KINDS, NOT_FOUND, Kube, KubeError
 from disque_operator.lease import Lease
@@ -67,6 +68,7 @@ class Runtime:
         )
         self.watches = WatchTracker(self._stale)
         self.indexes = Indexes(self.watches.is_gone)
+        self._budgets = BudgetTracker(self.kube, lambda: self.queue.keys, self._stale)
         self._turns = Turns(lambda: self.queue.keys)
         rng = random.Random()  # noqa: S311 (spreads load, keeps no secret)
         self.references = References(self.kube, self._stale, rng)
@@ -169,6 +171,7 @@ class Runtime:
                 await self.check()
                 for kind in LISTED:
                     await self._list(kind)
+                await self._budgets.list(self.options.namespaces or (None,))
             except KubeError as error:
                 _LOG.warning("listing objects failed: %s", error)
             self._listed_s = boottime_s()
