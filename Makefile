@@ -54,13 +54,14 @@ fuzz: $(COMPILED) ## Send hostile input to the ports and files of a node (fuzz/R
 e2e: $(INSTALLED) ## Run the end-to-end tests on the cluster of KUBECONFIG, or on one that kind creates (e2e/README.md)
 	$(BIN)/python e2e/run.py $(ARGS)
 
-check: $(INSTALLED) ## Check style, types, import rules, spelling and phrases
+check: $(INSTALLED) ## Check style, types, import rules, spelling, phrases and the version
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/codespell
 	$(BIN)/python docs/language/check.py
+	$(BIN)/python -m release.version
 
 format: $(INSTALLED) ## Format the sources
 	$(BIN)/ruff check --fix-only

@@ -1,5 +1,6 @@
 """Set the version of the project everywhere: `python -m release.version 0.3.0`, after a release, for the next one.
 
+Without a version, the command checks that all files name the same one; `make check` runs it.
 `broker/disqued/__init__.py` is the home of the version, and all other files follow it. A release is a commit that
 `releases.toml` names. `make dist` builds what users install from it, and the end-to-end tests upgrade from the last.
 """
@@ -64,8 +65,12 @@ def outdated() -> list[str]:
 
 def main(arguments: list[str]) -> int:
     """Run the command and return its exit status."""
+    if not arguments:
+        for name in outdated():
+            print(f"{name} names another version than {current()}", file=sys.stderr)
+        return 1 if outdated() else 0
     if len(arguments) != 1 or not re.fullmatch(_NUMBER, arguments[0]):
-        print("usage: python -m release.version MAJOR.MINOR.PATCH", file=sys.stderr)
+        print("usage: python -m release.version [MAJOR.MINOR.PATCH]", file=sys.stderr)
         return 2
     for path, text in _changes(arguments[0]):
         path.write_text(text, encoding="utf-8")

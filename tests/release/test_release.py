@@ -27,10 +27,15 @@ def test_all_files_name_the_version_of_the_sources() -> None:
     assert version.outdated() == [], "run python -m release.version"
 
 
-def test_a_file_with_another_version_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_with_another_version_is_found(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert version.main([]) == 0
     monkeypatch.setattr(version, "current", lambda: "99.0.0")
     assert "charts/disque-operator/Chart.yaml" in version.outdated()
     assert "manifests/operator/deployment.yaml" in version.outdated()
+    assert version.main([]) == 1
+    assert "charts/disque-operator/Chart.yaml names another version than 99.0.0" in capsys.readouterr().err
 
 
 def test_the_last_release_is_a_section_of_the_changelog() -> None:
