@@ -150,6 +150,21 @@ def test_scale_subresource_works_for_kubectl_and_autoscalers(cluster: DisqueClus
     assert condition(cluster.status, "Progressing")["status"] == "False"
 
 
+def test_deleted_pod_without_a_volume_transfers_its_jobs(cluster: DisqueCluster) -> None:
+    cluster.create(replicas=3, storage={"ephemeral": True}, persistence={"appendonly": False})
+    cluster.wait_running(3)
+    with cluster.broker(1) as broker:
+        words = ("ADDJOB", "q", "body", 5000, "REPLICATE", 1, "RETRY", 3600)
+        added = {job_id.decode() for job_id in broker.pipeline([words] * 1000)}
+    uid = cluster.uid(1)
+    cluster.kube.delete("Pod", "shop-1", cluster.namespace)
+    cluster.wait_replaced(1, uid, within_s=60)
+    cluster.wait_running(3)
+    with cluster.broker(0) as one, cluster.broker(2) as other:
+        found = one.job_ids() | other.job_ids()
+    assert found == added
+
+
 def test_ephemeral_cluster_drains_a_pod_before_replacing_it(cluster: DisqueCluster, load: Load) -> None:
     cluster.create(replicas=3, storage={"ephemeral": True}, persistence={"appendonly": False})
     cluster.wait_running(3)

@@ -66,6 +66,7 @@ OWNED: Final[Mapping[str, str]] = {
     "requirepass-file": "passwords are generated, or read from the Secret spec.auth.secretName",
     "shared-port": _PORTS,
     "shared-tls-port": _PORTS,
+    "shutdown-drain-timeout": _RESTARTS,
     "shutdown-on-sigterm": _RESTARTS,
     "syslog-enabled": _OUTPUT,
     "syslog-facility": _OUTPUT,

@@ -32,7 +32,10 @@ class Release(NamedTuple):
         return f"{self.major}.{self.minor}"
 
 
-_SINCE: Final[Mapping[str, Release]] = {"cluster-seeds-delay": Release(0, 2)}
+_SINCE: Final[Mapping[str, Release]] = {
+    "cluster-seeds-delay": Release(0, 2),
+    "shutdown-drain-timeout": Release(0, 2),
+}
 """Directives that the operator gives to all brokers, and the first release that knows each. A broker does not start
 with one that it does not know."""
 _VERSION: Final = re.compile(r"v?(\d+)\.(\d+)(?![\d])")

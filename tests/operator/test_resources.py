@@ -262,13 +262,29 @@ def test_maxmemory_follows_the_container(given: str, found: Json, expected: str)
         ({"limits": {"memory": "8Gi"}, "requests": {"memory": "1Gi"}}, False, 375),
         ({"requests": {"memory": "8Gi"}}, False, 375),
         ({"limits": {"memory": "512Gi"}}, False, 3600),
-        ({"limits": {"memory": "8Gi"}}, True, 60),
+        ({}, True, 60),
+        ({"limits": {"memory": "256Mi"}}, True, 60),
+        ({"limits": {"memory": "8Gi"}}, True, 735),
     ],
     ids=str,
 )
-def test_time_to_stop_grows_with_the_file_to_rewrite(given: Json, ephemeral: bool, expected: int) -> None:
+def test_time_to_stop_grows_with_the_jobs_to_write_or_to_transfer(given: Json, ephemeral: bool, expected: int) -> None:
     spec = changed(resources=given, storage=Storage(ephemeral=ephemeral))
     assert pod(spec)["spec"]["terminationGracePeriodSeconds"] == expected
+
+
+def arguments(spec: Spec, image: str) -> list[str]:
+    """Return the arguments of the broker."""
+    return list(broker(Spec(**(dict(spec) | {"image": image})))["args"])
+
+
+def test_broker_without_a_volume_transfers_its_jobs_before_the_pod_is_killed() -> None:
+    ephemeral = changed(resources={"limits": {"memory": "8Gi"}}, storage=Storage(ephemeral=True))
+    found = arguments(ephemeral, "disqued:0.2.0")
+    assert found[found.index("--shutdown-on-sigterm") + 1] == "drain"
+    assert int(found[found.index("--shutdown-drain-timeout") + 1]) == 735 - 15 - 5
+    assert "--shutdown-on-sigterm" not in arguments(ephemeral, "disqued:0.1.0")
+    assert "--shutdown-on-sigterm" not in arguments(changed(), "disqued:0.2.0")
 
 
 def test_time_to_stop_can_be_set() -> None:

@@ -78,6 +78,7 @@ class Config:
     aof_checksums: bool
     aof_restart_marker: bool
     shutdown_on_sigterm: str
+    shutdown_drain_timeout: int
     external_port: int
     external_tls_port: int
     shared_port: int

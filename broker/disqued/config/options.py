@@ -197,10 +197,21 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
     ),
     Option(
         "shutdown-on-sigterm",
-        Choice(("default", "rewrite-aof")),
+        Choice(("default", "rewrite-aof", "drain")),
         "default",
         "process",
-        "What SIGTERM and SIGINT do: `default` is SHUTDOWN, `rewrite-aof` is SHUTDOWN REWRITE-AOF.",
+        "What SIGTERM and SIGINT do: `default` is SHUTDOWN, `rewrite-aof` is SHUTDOWN REWRITE-AOF. `drain` transfers "
+        "all jobs to the other nodes before SHUTDOWN.",
+        settable=True,
+        added=True,
+    ),
+    Option(
+        "shutdown-drain-timeout",
+        Integer(0, 86400, "Invalid timeout of a drain"),
+        60,
+        "process",
+        "How many seconds `shutdown-on-sigterm drain` takes at most. Jobs that are left then stay in the append-only "
+        "file, if there is one.",
         settable=True,
         added=True,
     ),

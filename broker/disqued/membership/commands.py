@@ -6,17 +6,16 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from disqued.bus import kinds
-from disqued.core.clients.blocked import WaitForJob
 from disqued.core.commands.command import Command
 from disqued.core.commands.subcommand import Subcommand, choose
 from disqued.core.runtime.audit import always
 from disqued.core.runtime.flush import flush_all
-from disqued.core.runtime.waiting import release
-from disqued.errors import CommandSyntaxError, NodeLeaving, ReplyError, shown
+from disqued.errors import CommandSyntaxError, ReplyError, shown
 from disqued.membership import authentication, forget, handshake, nodes, skew
 from disqued.membership.addresses import MAX_PORT, bus_port_of, literal
-from disqued.membership.announcing import announce, change_id
+from disqued.membership.announcing import change_id
 from disqued.membership.kept import membership_of
+from disqued.membership.leave import tell
 from disqued.membership.nodesconf import describe
 from disqued.membership.saving import save_or_refuse
 from disqued.resp.integers import parse_integer
@@ -56,7 +55,7 @@ def _meet(state: NodeState, session: Session, args: list[bytes]) -> None:
 
 def _nodes(state: NodeState, session: Session, _args: list[bytes]) -> None:
     """Reply with a line for each node."""
-    session.reply_bulk(describe(state.view, handshakes=True).encode())
+    session.reply_bulk(describe(state.view, handshakes=True, leaving=state.view.leaving).encode())
 
 
 def _myid(state: NodeState, session: Session, _args: list[bytes]) -> None:
@@ -155,6 +154,7 @@ def _leaving(state: NodeState, session: Session, args: list[bytes]) -> None:
             "cancel CLUSTER LEAVING on another node, or wait until a node that seems to have failed answers again"
         )
     view.leaving = wanted
+    view.leaves_to_end = False
     try:
         save_or_refuse(state, sync=False)
     except ReplyError:
@@ -162,10 +162,7 @@ def _leaving(state: NodeState, session: Session, args: list[bytes]) -> None:
         raise
     session.reply_ok()
     if wanted != before:
-        announce(membership_of(state))
-        state.events.leaving_changed()
-    if wanted:
-        _release_waiting_clients(state)
+        tell(state)
 
 
 def _leaving_status(state: NodeState, session: Session) -> None:
@@ -178,15 +175,6 @@ def _leaving_status(state: NodeState, session: Session) -> None:
             session.reply_integer(value)
         else:
             session.reply_bulk(str(value).encode())
-
-
-def _release_waiting_clients(state: NodeState) -> None:
-    """Reply LEAVING to all clients that wait for jobs. Clients in ADDJOB continue to wait for their copies."""
-    reply = NodeLeaving().encode()
-    for session in list(state.sessions.values()):
-        blocked = session.blocked
-        if isinstance(blocked, WaitForJob):
-            release(state, blocked, reply)
 
 
 def _changes_leaving(args: list[bytes]) -> bool:

@@ -62,10 +62,10 @@ class Saved:
     peers: list[SavedNode] = field(default_factory=list)
 
 
-def describe(view: ClusterView, *, handshakes: bool) -> str:
-    """The lines of all nodes, with those in handshake if `handshakes`."""
-    leaving = kinds.NODE_LEAVING if view.leaving else 0
-    lines = [_line(view.node_id, view.ip, int(view.port), kinds.NODE_MYSELF | leaving, 0, 0, connected=True)]
+def describe(view: ClusterView, *, handshakes: bool, leaving: bool) -> str:
+    """The lines of all nodes, with those in handshake if `handshakes`. `leaving` is what this node's line says."""
+    flags = kinds.NODE_MYSELF | (kinds.NODE_LEAVING if leaving else 0)
+    lines = [_line(view.node_id, view.ip, int(view.port), flags, 0, 0, connected=True)]
     lines += [
         _line(
             peer.id,
@@ -90,7 +90,8 @@ def _line(node_id: bytes, ip: bytes, port: int, flags: int, pinged_ms: int, pong
 
 def encode(view: ClusterView) -> str:
     """The text of the file."""
-    return describe(view, handshakes=False) + "".join(_variables(view))
+    leaving = view.leaving and not view.leaves_to_end
+    return describe(view, handshakes=False, leaving=leaving) + "".join(_variables(view))
 
 
 def _variables(view: ClusterView) -> Iterator[str]:

@@ -39,6 +39,7 @@ from disqued.core.runtime.waiting import abandon
 from disqued.core.timers.alarm import Alarm
 from disqued.core.timers.timed import DUE, Timed
 from disqued.errors import Protected, ReplyError
+from disqued.membership.leave import leave_to_end
 from disqued.node.frames import Frames
 from disqued.node.requests import Requests
 from disqued.node.rooms import ROOMS, Rooms
@@ -126,6 +127,11 @@ class Node:
         """End the node, as SHUTDOWN does; False if that fails and the node continues."""
         self.state.now_ms = now_ms
         return end(self.state)
+
+    def leave_to_end(self, now_ms: i64) -> None:
+        """Begin to transfer all jobs, because the process ends."""
+        self.state.now_ms = now_ms
+        leave_to_end(self.state)
 
     def flush_audit(self) -> None:
         """Write the records of the audit log that wait, and wait for that: the process ends."""

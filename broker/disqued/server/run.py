@@ -38,6 +38,7 @@ from disqued.server.fatal import Fatal
 from disqued.server.health import ROUTES, why_not_ready
 from disqued.server.host import ProcessHost
 from disqued.server.httpport import MOST_CONNECTIONS, HttpPort
+from disqued.server.lastdrain import drain
 from disqued.server.leftovers import remove_leftovers
 from disqued.server.loadingline import LoadingLine
 from disqued.server.looplag import LoopLag
@@ -272,6 +273,8 @@ class Run:
         if signalled:
             logs.write("warning", f"Received {self._signals.received}, shutting down...")
             await self._withdraw(shell)
+            if self._config.shutdown_on_sigterm == "drain":
+                await drain(shell, self._config.shutdown_drain_timeout)
         rewrite = signalled and self._config.shutdown_on_sigterm == "rewrite-aof"
         for _ in range(_LAST_ATTEMPTS):
             if await self._end(shell, rewrite=rewrite):

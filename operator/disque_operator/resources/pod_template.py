@@ -22,12 +22,18 @@ GROUP: Final = 10001
 STOP_TIMEOUT_S: Final = 15
 """How long a deleted pod waits until it is safe to stop, in seconds, for example while another pod is replaced."""
 GRACE_S: Final = 60
-"""Least termination grace period, in seconds: for that wait and for rewriting the append-only file. Kubernetes checks
-a deleted namespace again only after half of the grace period, so a longer one delays the deletion of namespaces."""
+"""Least termination grace period, in seconds: for that wait, and for rewriting the append-only file or for transferring
+the jobs. Kubernetes checks a deleted namespace again only after half of the grace period, so a longer one delays the
+deletion of namespaces."""
 MOST_GRACE_S: Final = 3600
 REWRITE_S_PER_GIB: Final = 45
 """Seconds to rewrite the file, per GiB of the memory limit. A file of the three quarters of it that are for jobs then
 needs a disk that writes 17 MiB/s, or a processor that takes ten times as long as in docs/operations/kubernetes.md."""
+DRAIN_S_PER_GIB: Final = 90
+"""Seconds to transfer the jobs of a broker without a volume, per GiB of the memory limit: three times what jobs of 100
+bytes need, of which the most fit into a GiB (docs/operations/kubernetes.md)."""
+END_S: Final = 5
+"""Seconds of the grace period that are left for ending after a drain."""
 _GIB: Final = 1 << 30
 SCRAPED: Final = {"prometheus.io/scrape": "true", "prometheus.io/port": str(names.HTTP_PORT)}
 """Annotations by which a Prometheus without the Prometheus Operator finds pods; the path is `/metrics`."""
@@ -83,16 +89,17 @@ def _security(platform: Platform) -> Json:
 
 
 def grace_s(spec: Spec) -> int:
-    """Return the termination grace period: it grows with the memory of the container, as the file to rewrite does.
+    """Return the termination grace period: it grows with the memory of the container, as the jobs to keep do.
 
-    `maxmemory` does not count, because it changes without a restart, which another grace period would need.
+    A broker with a volume rewrites its file in that time, one without transfers its jobs to other members. `maxmemory`
+    does not count, because it changes without a restart, which another grace period would need.
     """
     given = ((spec.resources.get(kind) or {}).get("memory") for kind in ("limits", "requests"))
     memory = next(filter(None, map(amount, given)), None)
-    if memory is None or spec.storage.ephemeral:
+    if memory is None:
         return GRACE_S
-    rewrite_s = math.ceil(memory * REWRITE_S_PER_GIB / _GIB)
-    return min(max(GRACE_S, STOP_TIMEOUT_S + rewrite_s), MOST_GRACE_S)
+    s_per_gib = DRAIN_S_PER_GIB if spec.storage.ephemeral else REWRITE_S_PER_GIB
+    return min(max(GRACE_S, STOP_TIMEOUT_S + math.ceil(memory * s_per_gib / _GIB)), MOST_GRACE_S)
 
 
 def _broker(spec: Spec, image: str, bus: BusMode) -> Json:
@@ -105,6 +112,7 @@ def _broker(spec: Spec, image: str, bus: BusMode) -> Json:
         "args": [
             *(f"{CONFIG_PATH}/{CONFIG_FILE}", "--dir", DATA_PATH, "--cluster-announce-hostname", host),
             *_seeds_delay(image),
+            *_drain(spec, image),
             *encryption.arguments(spec, bus),
         ],
         "env": [{"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
@@ -140,6 +148,14 @@ def _get(spec: Spec, path: str) -> Json:
 
 def _seeds_delay(image: str) -> tuple[str, ...]:
     return ("--cluster-seeds-delay", str(SEEDS_DELAY_S)) if knows(image, "cluster-seeds-delay") else ()
+
+
+def _drain(spec: Spec, image: str) -> tuple[str, ...]:
+    """Return the arguments with which a broker without a volume transfers its jobs when its pod is deleted."""
+    if not spec.storage.ephemeral or not knows(image, "shutdown-drain-timeout"):
+        return ()
+    timeout_s = grace_s(spec) - STOP_TIMEOUT_S - END_S
+    return ("--shutdown-on-sigterm", "drain", "--shutdown-drain-timeout", str(timeout_s))
 
 
 def _probe(spec: Spec, path: str, every_s: int, failures: int, timeout_s: int) -> Json:

@@ -39,6 +39,9 @@ class ClusterView:
         self.external = b""
         """The address that this node announces for clients outside; empty if none."""
         self.leaving: bool = False
+        """Whether this node moves its jobs to the others."""
+        self.leaves_to_end: bool = False
+        """Whether it does so only because its process ends: if it starts again, it stays."""
         self.peers: dict[bytes, Peer] = {}
         """The other nodes by ID, including nodes in handshake."""
         self.reachable: list[Peer] = []
