@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -13,7 +13,6 @@ from e2e.support.load import Backlog
 from e2e.support.settings import Settings
 from e2e.support.times import Times
 
-DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 NEW_CLUSTER_S = 60
 NAMESPACE_S = 60
 JOBS = {"plain": 300, "far": 50, "once": 100}
@@ -31,27 +30,6 @@ def test_new_cluster_of_three_members_forms(cluster: DisqueCluster, times: Times
     events = [(event["reason"], event.get("message")) for event in cluster.events()]
     assert events
     assert len(events) == len(set(events)), "each event is emitted once"
-
-
-@pytest.fixture
-def fixed_class(kube: Kube, namespace: str) -> Iterator[str]:
-    """A StorageClass like the default one whose volumes cannot grow."""
-    classes = kube.all("StorageClass")
-    [default] = [item for item in classes if item["metadata"].get("annotations", {}).get(DEFAULT_CLASS) == "true"]
-    fields = {key: value for key, value in default.items() if key not in {"metadata", "allowVolumeExpansion"}}
-    name = f"fixed-{namespace}"
-    kube.create(fields | {"kind": "StorageClass", "apiVersion": "storage.k8s.io/v1", "metadata": {"name": name}})
-    yield name
-    kube.delete("StorageClass", name)
-
-
-def test_size_that_the_storage_class_cannot_provide_can_be_taken_back(cluster: DisqueCluster, fixed_class: str) -> None:
-    cluster.create(replicas=1, storage={"size": "64Mi", "className": fixed_class})
-    cluster.wait_running(1)
-    cluster.patch(storage={"size": "128Mi"})
-    cluster.wait_condition("Degraded", "True", reason="VolumeNotExpandable")
-    cluster.patch(storage={"size": "64Mi"})
-    cluster.wait_running(1)
 
 
 def test_members_are_spread_over_zones(cluster: DisqueCluster, kube: Kube) -> None:

@@ -23,8 +23,8 @@ from support.apiserver import ApiServer, serving
 CLUSTERS: Final = f"/apis/{names.API_VERSION}/namespaces/team/{names.PLURAL}"
 LEASE: Final = "/apis/coordination.k8s.io/v1/namespaces/team/leases/disque-operator"
 STATEFUL_SET: Final = "/apis/apps/v1/namespaces/team/statefulsets/shop"
-TIMEOUT_S: Final = 30.0
-END_S: Final = 10.0
+TIMEOUT_S: Final = 120.0
+END_S: Final = 60.0
 
 
 class Operator:
