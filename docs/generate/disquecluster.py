@@ -15,6 +15,7 @@ _EMBEDDED: Final = {
     "affinity": "[Affinity]",
     "networkPolicy.clients": "list of [NetworkPolicyPeer]",
     "networkPolicy.monitoring": "list of [NetworkPolicyPeer]",
+    "networkPolicy.external": "list of [NetworkPolicyPeer]",
     "podTemplate": "[below](#podtemplate)",
     "resources": "[ResourceRequirements]",
     "networkPolicy.egress.rules": "list of [NetworkPolicyEgressRule]",

@@ -41,6 +41,11 @@ def bus(view: ClusterView, files: Mapping[str, str], request: Request | None) ->
     return _applied(view, (bus_secret(view.spec, files),), {names.bus_secret(view.spec.name): request})
 
 
+def services(view: ClusterView, manifests: Iterable[Json]) -> Decision:
+    """Decide which services of members to apply."""
+    return _applied(view, manifests, {})
+
+
 def _applied(view: ClusterView, manifests: Iterable[Json], requests: Mapping[str, Request]) -> Decision:
     children = view.observed.children
     actions: list[Apply | Issue] = []

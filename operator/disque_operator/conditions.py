@@ -9,6 +9,7 @@
 | Draining | a member transfers its jobs or is drained; false with a reason if a drain is refused or has to wait |
 | Degraded | an administrator must act |
 | Updated | all pods have the image and the template that this operator would give them |
+| Exposed | every member has an address for clients outside of Kubernetes; absent without `spec.exposure` |
 | SpecValid | the spec can be applied |
 | ReconcileSuccess | the last round succeeded |
 
@@ -20,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from disque_operator.addresses import known, missing
 from disque_operator.apivalues import Json, timestamp
 from disque_operator.decisions import Note, Topic
 from disque_operator.members import ClusterView
@@ -39,6 +41,8 @@ _TRUE_IF_QUIET: Final[Topic] = "Updated"
 def conditions(view: ClusterView, notes: Sequence[Note]) -> list[Json]:
     """Return all conditions except ReconcileSuccess and SpecValid, in a fixed order."""
     found = [_ready(view, notes), _formed(view), _reachable(view), *(_of_notes(topic, notes) for topic in _QUIET)]
+    if view.spec.exposure is not None:
+        found.append(_exposed(view))
     return dated(found, view.observed.status.get("conditions") or (), view.spec.generation, view.now_s)
 
 
@@ -115,3 +119,14 @@ def _reachable(view: ClusterView) -> Json:
         return condition(kind, True, "AllAnswer", "every member answers")
     text = f"no answer from {', '.join(absent)}" if absent else "pods are missing"
     return condition(kind, False, "MembersSilent" if absent else "PodsMissing", text)
+
+
+def _exposed(view: ClusterView) -> Json:
+    absent = missing(view)
+    if absent:
+        alike = [one.message for one in absent if one.reason == absent[0].reason]
+        return condition("Exposed", False, absent[0].reason, "; ".join(alike[:_MOST_MESSAGES]))
+    if not any(known(view)):
+        return condition("Exposed", False, "NoPods", "there is no pod that clients could reach")
+    text = "every member has an address for clients outside of Kubernetes"
+    return condition("Exposed", True, "AddressesKnown", text)

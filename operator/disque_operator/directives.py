@@ -19,7 +19,8 @@ from disqued.config.option import Option
 from disqued.config.options import OPTION_OF, OPTIONS
 from disqued.resp.words import split_words
 
-_ADDRESSES: Final = "pods announce the host names of their StatefulSet; use spec.service to expose them"
+_ADDRESSES: Final = "pods announce the host names of their StatefulSet; use spec.exposure to expose them"
+_EXTERNAL: Final = "set spec.exposure, which also makes the services and announces their addresses"
 _SEEDS: Final = "the operator introduces members, and they discover each other through its service"
 _PORTS: Final = "ports of the pods are fixed; set the port for clients in spec.service.port"
 _OUTPUT: Final = "the log is written to standard output for `kubectl logs`"
@@ -37,7 +38,7 @@ OWNED: Final[Mapping[str, str]] = {
     "bind": _PORTS,
     "cluster-announce-bus-port": _ADDRESSES,
     "cluster-announce-hostname": _ADDRESSES,
-    "cluster-announce-external": _ADDRESSES,
+    "cluster-announce-external": _EXTERNAL,
     "cluster-announce-ip": _ADDRESSES,
     "cluster-announce-port": _ADDRESSES,
     "cluster-announce-tls-port": _ADDRESSES,
@@ -51,8 +52,8 @@ OWNED: Final[Mapping[str, str]] = {
     "cluster-zone": "it is the zone of the Kubernetes node of the pod",
     "daemonize": "the process runs in the foreground of its container",
     "dir": _FILES,
-    "external-port": _PORTS,
-    "external-tls-port": _PORTS,
+    "external-port": _EXTERNAL,
+    "external-tls-port": _EXTERNAL,
     "http-port": _PORTS,
     "include": "set the directives themselves in spec.config",
     "logfile": _OUTPUT,

@@ -10,6 +10,7 @@
 | the image | ImageChanged |
 | an image is available for an update | UpdateAvailable |
 | the time at which the certificate expires | CertificateRenewed |
+| Exposed becomes True | Exposed |
 
 One event is not about the status: CLUSTER MEET, which the operator sends once for each new member, is MemberIntroduced.
 """
@@ -44,6 +45,7 @@ def events(before: Json, now: Json, actions: Sequence[Action] = ()) -> tuple[Eve
         *_refusals(before, now),
         *_image(before, now),
         *_certificate(before, now),
+        *_exposure(before, now),
     )
 
 
@@ -106,3 +108,9 @@ def _certificate(before: Json, now: Json) -> Iterator[Event]:
     one, other = ((status.get("certificate") or {}).get("expiresAt") for status in (before, now))
     if one and other and one != other:
         yield Event("Normal", "CertificateRenewed", f"the certificate of the brokers is renewed, until {other}")
+
+
+def _exposure(before: Json, now: Json) -> Iterator[Event]:
+    one, other = condition_of(before, "Exposed"), condition_of(now, "Exposed")
+    if other.get("status") == "True" and one.get("status") != "True":
+        yield Event("Normal", "Exposed", other["message"])

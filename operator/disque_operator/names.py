@@ -25,6 +25,8 @@ MANAGER: Final = "disque-operator"
 
 CLIENT_PORT: Final = 7711
 TLS_PORT: Final = 7712
+EXTERNAL_PORT: Final = 7713
+EXTERNAL_TLS_PORT: Final = 7714
 BUS_PORT: Final = 17711
 HTTP_PORT: Final = 9711
 
@@ -33,6 +35,11 @@ CLUSTER_DOMAIN: Final = "cluster.local"
 CONTAINER: Final = "broker"
 TLS_PORT_NAME: Final = "client-tls"
 """The port of the container for clients with TLS. A pod without it serves only clients without TLS."""
+EXTERNAL_PORT_NAME: Final = "external"
+EXTERNAL_TLS_PORT_NAME: Final = "external-tls"
+"""The ports of the container for clients outside of Kubernetes, which their services select by name."""
+POD_LABEL: Final = "statefulset.kubernetes.io/pod-name"
+"""On pods of StatefulSets: the name of the pod."""
 DATA: Final = "data"
 """The volume and the volume claim template; claims are named `data-<pod>`."""
 
@@ -114,6 +121,17 @@ def client_host(cluster: str, namespace: str) -> str:
 def members_service(cluster: str) -> str:
     """Return the name of the headless service that gives each pod its host name, ready or not."""
     return f"{cluster}-members"
+
+
+def external_service(cluster: str, ordinal: int) -> str:
+    """Return the name of the service by which clients outside of Kubernetes reach a member."""
+    return f"{pod(cluster, ordinal)}-external"
+
+
+def external_ordinal(cluster: str, name: str) -> int | None:
+    """Return the number of the pod of such a service; None for another name."""
+    match = re.fullmatch(re.escape(cluster) + r"-(0|[1-9]\d*)-external", name)
+    return int(match[1]) if match else None
 
 
 def config_map(cluster: str) -> str:

@@ -1,8 +1,8 @@
-"""Kubernetes nodes: the zone of a node, and whether it is cordoned.
+"""Kubernetes nodes: the zone and the addresses of a node, and whether it is cordoned.
 
 Clusters share the results, and a node is read again after some seconds, so the requests depend on the number of nodes
 with brokers, not on that of clusters. The operator works without the permission: then it knows only zones that
-Kubernetes copied to pods, and no cordoned nodes.
+Kubernetes copied to pods, no addresses, and no cordoned nodes.
 """
 
 from __future__ import annotations
@@ -48,5 +48,7 @@ class Nodes:
         for name, item in zip(missing, found, strict=True):
             if item is not None:
                 zone = (item["metadata"].get("labels") or {}).get(ZONE_LABEL, "")
-                self._kept[name] = (now_s, Node(zone, bool(item["spec"].get("unschedulable"))))
+                listed = (item.get("status") or {}).get("addresses") or ()
+                addresses = tuple((entry["type"], entry["address"]) for entry in listed)
+                self._kept[name] = (now_s, Node(zone, bool(item["spec"].get("unschedulable")), addresses))
         return {name: self._kept[name][1] for name in wanted if name in self._kept}

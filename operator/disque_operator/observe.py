@@ -14,6 +14,7 @@ import ssl
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from disque_operator import names, resources, volumes
@@ -69,7 +70,7 @@ NAMED: Final[tuple[tuple[str, Callable[[str], str]], ...]] = (
 """Objects that are also read by name, because they may have lost their label or belong to somebody else."""
 
 ANNOUNCED: Final = "cluster-announce-hostname"
-ALWAYS_ASKED: Final = (ANNOUNCED, "cluster-zone", "maxmemory")
+ALWAYS_ASKED: Final = (ANNOUNCED, "cluster-announce-external", "cluster-zone", "maxmemory")
 """Directives that are read in addition to those that the spec sets."""
 QUOTA_S: Final = 600.0
 """How long the last event about a rejected pod counts, in seconds."""
@@ -77,6 +78,7 @@ UNVERIFIABLE: Final = "its certificate cannot be verified, because no authority 
 
 _CORDONED: Final = ("", "node.kubernetes.io/unschedulable")
 """Keys of tolerations: of all taints, and of cordoned nodes."""
+_EXTERNAL_PORTS: Final = (names.EXTERNAL_PORT_NAME, names.EXTERNAL_TLS_PORT_NAME)
 _POD_HOST: Final = re.compile(r"(.+)-\d+\.\1-members\.[^.]+\.svc")
 """Host names that pods announce. Addresses of removed pods are reused, so another broker may answer."""
 
@@ -134,7 +136,7 @@ async def read_objects(kube: Kube, spec: Spec, platform: Platform) -> Objects:
     selector = f"{names.CLUSTER_LABEL}={spec.name}"
     lists = await asyncio.gather(*(kube.list(kind, spec.namespace, labels=selector) for kind in LISTED))
     found = {(item["kind"], item["metadata"]["name"]): item for items in lists for item in items}
-    missing = [key for kind, name in NAMED if (key := (kind, name(spec.name))) not in found]
+    missing = [key for key in _by_name(spec) if key not in found]
     others = await asyncio.gather(*(_get(kube, spec, *key) for key in missing))
     found |= {key: item for key, item in zip(missing, others, strict=True) if item is not None}
     found |= await _optional(kube, spec, platform)
@@ -152,6 +154,13 @@ async def read_objects(kube: Kube, spec: Spec, platform: Platform) -> Objects:
     refusals = tuple(await _refusals(kube, spec, found))
     expandable = await volumes.read_expandable(kube, spec, found)
     return Objects(found, own, refusals, tls, await _requested(kube, spec), by_name, foreign, expandable=expandable)
+
+
+def _by_name(spec: Spec) -> Iterator[tuple[str, str]]:
+    """Yield kind and name of the objects that are also read by name."""
+    yield from ((kind, name(spec.name)) for kind, name in NAMED)
+    if spec.exposure is not None:
+        yield from (("Service", names.external_service(spec.name, ordinal)) for ordinal in range(spec.replicas))
 
 
 async def _tls_secret(kube: Kube, spec: Spec, found: Mapping[tuple[str, str], Json]) -> Json | None:
@@ -358,6 +367,8 @@ def _pod(item: Json, nodes: Mapping[str, Node], now_s: float) -> Pod:
         drain=(metadata.get("annotations") or {}).get(names.DRAIN) == "true",
         zone=labels.get(names.ZONE_LABEL) or node.zone,
         cordoned=node.cordoned and not _tolerates_cordons(spec),
+        external=frozenset(filter(partial(_has_port, spec), _EXTERNAL_PORTS)),
+        node_addresses=node.addresses,
     )
 
 

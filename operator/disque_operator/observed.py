@@ -26,6 +26,8 @@ class Node:
 
     zone: str = ""
     cordoned: bool = False
+    addresses: tuple[tuple[str, str], ...] = ()
+    """Type and address of each of its addresses, such as InternalIP."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,10 @@ class Pod:
     """The zone of its Kubernetes node; empty if unknown."""
     cordoned: bool = False
     """Whether its Kubernetes node is cordoned: it gets no new pods, and probably loses those that it has."""
+    external: frozenset[str] = frozenset()
+    """The names of its ports for clients outside of Kubernetes."""
+    node_addresses: tuple[tuple[str, str], ...] = ()
+    """The addresses of its Kubernetes node; empty if unknown."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +125,7 @@ class Broker:
     """The addresses to which it has sent a MEET that is not answered yet."""
     config: Mapping[str, str] = field(default_factory=dict)
     """CONFIG GET of the directives that the spec sets and that can change at run time, of `maxmemory`, and of
-    `cluster-announce-hostname`."""
+    those that differ between members, such as `cluster-announce-hostname`."""
     password_hashes: frozenset[str] = field(default=frozenset(), repr=False)
     """The `password_hash` of each password that it accepts; empty if it needs none."""
     users: Mapping[str, str] = field(default_factory=dict, repr=False)

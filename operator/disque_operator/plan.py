@@ -18,7 +18,8 @@ round observes again and continues from there.
 11. `rollout`: replace pods, one at a time
 12. `settings`: directives that change at run time
 13. `users`, `queues`: DisqueUsers and DisqueQueues of the cluster
-14. `claims`: expand claims
+14. `exposure`: the services for clients outside of Kubernetes
+15. `claims`: expand claims
 
 The first action that fails ends the round. Actions that may fail for long because of a user's mistake, such as an
 invalid template, a rejected directive or a StorageClass that cannot expand, therefore come after those that keep the
@@ -36,6 +37,7 @@ from disque_operator import (
     children,
     claims,
     drain,
+    exposure,
     heal,
     names,
     passwords,
@@ -176,8 +178,10 @@ def _decide(view: ClusterView, fresh: str) -> _Decided:
     marks = claims.decide(view, size.replicas, size.drained)
     objects = children.decide(view, wanted)
     noted = Decision(notes=update.notes)
+    outside = exposure.decide(view, max(size.replicas, size.hibernated_members))
+    exposed = joined((children.services(view, outside.manifests), outside.decision))
     if size.replicas == 0:
-        decision = joined((*secured, marks, objects, size.decision, user.decision, queue.decision, noted))
+        decision = joined((*secured, marks, objects, size.decision, user.decision, queue.decision, exposed, noted))
         return _Decided(decision, update.turn, None, update.available_image)
     replaced = rollout.drained_first(view)
     victim = names.pod(view.spec.name, size.victim) if size.victim is not None else ""
@@ -187,7 +191,7 @@ def _decide(view: ClusterView, fresh: str) -> _Decided:
     busy = size.decision.disrupts or by_annotation.decision.disrupts or bool(cancelled)
     rolled = Outcome(Decision()) if _applies_template(objects) else rollout.decide(view, busy=busy)
     first = [*secured, heal.decide(view), marks, Decision(cancelled), size.decision, by_annotation.decision]
-    last = [settings.decide(view), user.decision, queue.decision, claims.resize(view), noted]
+    last = [settings.decide(view), user.decision, queue.decision, exposed, claims.resize(view), noted]
     entry = size.entry or by_annotation.entry or rolled.entry
     return _Decided(joined([*first, objects, rolled.decision, *last]), update.turn, entry, update.available_image)
 

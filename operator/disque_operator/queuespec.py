@@ -10,7 +10,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field
 
-from disque_operator.spec import Section, rule, rules
+from disque_operator.sections import Section, rule, rules
 from disque_operator.userspec import ClusterReference, DeletionPolicy
 
 Pause: TypeAlias = Literal["None", "In", "Out", "All"]

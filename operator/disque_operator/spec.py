@@ -10,20 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, WithJsonSchema, model_validator
+from pydantic import ConfigDict, Field, ValidationError, WithJsonSchema
 
 from disque_operator import names
 from disque_operator.apivalues import Json
+from disque_operator.sections import MOST_MEMBERS, Name, Section, field_name, rule, rules
+from disque_operator.servicespec import ClientService, Exposure
 
 EMBEDDED: Final = "x-embedded"
 """In a schema: the model of the Kubernetes client, such as `V1Affinity`, that describes this value."""
-LONGEST_NAME: Final = 253
-"""The length limit of most Kubernetes names."""
-MOST_MEMBERS: Final = 100
 _DAY_S: Final = 86400
 _WEEK_S: Final = 7 * _DAY_S
 
-Name: TypeAlias = Annotated[str, Field(max_length=LONGEST_NAME)]
 Resources: TypeAlias = Annotated[Json, WithJsonSchema({EMBEDDED: "V1ResourceRequirements"})]
 Affinity: TypeAlias = Annotated[Json, WithJsonSchema({EMBEDDED: "V1Affinity"})]
 Toleration: TypeAlias = Annotated[Json, WithJsonSchema({EMBEDDED: "V1Toleration", "description": "A toleration."})]
@@ -41,33 +39,6 @@ NetworkPolicyEgressRule: TypeAlias = Annotated[
 OnTimeout: TypeAlias = Literal["Wait", "Retain", "Force"]
 Retention: TypeAlias = Literal["Retain", "Delete"]
 TlsUse: TypeAlias = Literal["Required", "Optional", "Disabled"]
-
-
-def rule(expression: str, message: str) -> dict[str, JsonValue]:
-    """Return a validation rule: a condition in Kubernetes' expression language, and the error if it does not hold."""
-    return {"rule": expression, "message": message}
-
-
-def rules(*several: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return the extension of a schema that holds validation rules."""
-    return {"x-kubernetes-validations": list(several)}
-
-
-def field_name(attribute: str) -> str:
-    """Return the name of an attribute in the resource: `timeout_s` is `timeoutSeconds`."""
-    words = attribute.removesuffix("_s").split("_") + (["seconds"] if attribute.endswith("_s") else [])
-    return words[0] + "".join(word.capitalize() for word in words[1:])
-
-
-class Section(BaseModel):
-    """An object in the resource. A field that is null has its default, as the API server would fill it in."""
-
-    model_config = ConfigDict(frozen=True, alias_generator=field_name, validate_by_name=True, validate_by_alias=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _leave_out_nulls(cls, given: Any) -> Any:
-        return {name: value for name, value in given.items() if value is not None} if isinstance(given, dict) else given
 
 
 class SecretReference(Section):
@@ -259,23 +230,6 @@ class ClusterSecret(Section):
     )
 
 
-class ClientService(Section):
-    """The service that clients use: `<name>.<namespace>.svc`."""
-
-    type: Literal["ClusterIP", "NodePort", "LoadBalancer"] = Field(
-        default="ClusterIP", description="Type of the service."
-    )
-    annotations: Annotated[dict[str, Annotated[str, Field(max_length=4096)]], Field(max_length=32)] = Field(
-        default={}, description="Annotations of the service, for example for a load balancer."
-    )
-    port: Annotated[int, Field(ge=1, le=65535)] = Field(
-        default=names.CLIENT_PORT, description="Port of the service for clients without TLS."
-    )
-    tls_port: Annotated[int, Field(ge=1, le=65535)] = Field(
-        default=names.TLS_PORT, description="Port of the service for clients with TLS."
-    )
-
-
 class PodDisruptionBudget(Section):
     """The PodDisruptionBudget. A single member with a volume has none, because it would block every eviction."""
 
@@ -319,6 +273,11 @@ class NetworkPolicy(Section):
         default=(),
         description="Peers that may connect to the HTTP port, 9711: Prometheus, and users of the console. Empty: those "
         "in `clients`.",
+    )
+    external: Annotated[tuple[NetworkPolicyPeer, ...], Field(max_length=32)] = Field(
+        default=(),
+        description="Peers that may connect to the ports for clients outside of Kubernetes, 7713 and 7714, which are "
+        "open with `exposure`. Empty: all.",
     )
     egress: Egress = Egress()
 
@@ -485,6 +444,10 @@ class SpecFields(Section):
     tls: Tls = Tls()
     cluster_secret: ClusterSecret = ClusterSecret()
     service: ClientService = ClientService()
+    exposure: Exposure | None = Field(
+        default=None,
+        description="How clients outside of Kubernetes reach the members. By default, they do not.",
+    )
     affinity: Affinity | None = Field(
         default=None,
         description="Affinity of the pods. Unless it has `podAntiAffinity`, pods prefer different Kubernetes nodes.",
@@ -530,7 +493,7 @@ class Spec(SpecFields):
     namespace: str
     uid: str = ""
     generation: int = 0
-    annotations: dict[str, str] = {}
+    annotations: dict[str, str] = Field(default={})
     """Annotations of the resource."""
     deleting: bool = False
     invalid: tuple[tuple[str, str], ...] = ()

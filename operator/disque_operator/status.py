@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from disque_operator import names
+from disque_operator.addresses import known
 from disque_operator.apivalues import Json, timestamp
 from disque_operator.conditions import condition, conditions, dated
 from disque_operator.decisions import PHASES, Note, Phase
@@ -49,6 +50,9 @@ def status(view: ClusterView, notes: Sequence[Note], drain: Json | None, availab
         fields["secretName"] = names.client_secret(view.spec.name)
     if view.spec.tls.enabled and (certificate := _certificate(view)):
         fields["certificate"] = certificate
+    if view.spec.exposure is not None:
+        outside = [{"pod": pod.name, "address": address.for_clients()} for pod, address in known(view)]
+        fields["exposure"] = {"addresses": outside}
     if view.observed.operator:
         fields["operator"] = view.observed.operator
     if available_image:

@@ -106,6 +106,23 @@ class CertificateStatus(Part):
     )
 
 
+class MemberAddress(Part):
+    """The address of a member for clients outside of Kubernetes."""
+
+    pod: str = Field(description="The pod of the member.")
+    address: str = Field(default="", description="host:port; the port for clients with TLS if there is one.")
+
+
+class ExposureStatus(Part):
+    """How clients outside of Kubernetes reach the members."""
+
+    addresses: tuple[MemberAddress, ...] = Field(
+        default=(),
+        description="The members that can be reached. Clients need one or two of the addresses and learn the others.",
+        json_schema_extra=map_by("pod"),
+    )
+
+
 class ClusterStatus(Part):
     """The observed state of the cluster, and what the operator is doing."""
 
@@ -135,6 +152,7 @@ class ClusterStatus(Part):
         f"To hand the cluster over, set the annotation {names.OPERATOR} to another one.",
     )
     endpoint: str = Field(default="", description="Address for clients: host:port of the client service.")
+    exposure: ExposureStatus | None = None
     binding: Binding | None = None
     secret_name: str | None = Field(
         default=None,

@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field
 
-from disque_operator.spec import Name, Section, rule, rules
+from disque_operator.sections import Name, Section, rule, rules
 
 UNNAMEABLE: Final = "default"
 """The user of connections without a login, whose password is that of the cluster."""

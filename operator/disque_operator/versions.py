@@ -34,6 +34,7 @@ class Release(NamedTuple):
 
 _SINCE: Final[Mapping[str, Release]] = {
     "cluster-seeds-delay": Release(0, 2),
+    "external-port": Release(0, 2),
     "shutdown-drain-timeout": Release(0, 2),
 }
 """Directives that the operator gives to all brokers, and the first release that knows each. A broker does not start

@@ -13,7 +13,8 @@ from disque_operator.decisions import PHASES
 from disque_operator.kubectl.exits import Exit
 from disque_operator.kubectl.main import COMMANDS
 from disque_operator.metrics import Metrics
-from disque_operator.spec import SpecFields, field_name
+from disque_operator.sections import field_name
+from disque_operator.spec import SpecFields
 
 ROOT = Path(__file__).parents[2]
 OPERATOR = ROOT / "operator" / "disque_operator"
@@ -21,7 +22,12 @@ PAGE = (ROOT / "docs" / "operations" / "kubernetes.md").read_text(encoding="utf-
 HOWTO = (ROOT / "docs" / "howto" / "kubernetes.md").read_text(encoding="utf-8")
 INSIDE = (ROOT / "docs" / "architecture" / "operator.md").read_text(encoding="utf-8")
 REASONS = PAGE.split("<!-- reasons")[1].split("<!-- end of reasons -->")[0]
-MAKERS = {"problem": 0, "progress": 0, "_later": 0, "Note": 1, "condition": 2, "FailedError": 0, "Verdict": 1}
+MAKERS = {
+    **dict.fromkeys(("problem", "progress", "_later", "FailedError", "Missing"), 0),
+    "Note": 1,
+    "Verdict": 1,
+    "condition": 2,
+}
 """Functions that make a condition, and which of their arguments is the reason."""
 REASON = re.compile(r"[A-Z][A-Za-z]+")
 

@@ -29,7 +29,7 @@ NEEDED: Final = {
     "PodDisruptionBudget": {"create", "patch", "delete"},
     "PodMonitor": {"get", "create", "patch", "delete"},
     "Secret": {"create", "patch"},
-    "Service": {"create", "patch"},
+    "Service": {"create", "patch", "delete"},
     "ServiceAccount": {"create", "patch"},
     "StatefulSet": {"create", "patch"},
     "StorageClass": {"get"},

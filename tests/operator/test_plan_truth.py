@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from disque_operator.spec import ClientService, Storage, VolumeRetention
+from disque_operator.servicespec import ClientService
+from disque_operator.spec import Storage, VolumeRetention
 from support.kubeworld.scenario import Scenario, a_spec, check_settled
 from support.kubeworld.truth import false_claims, not_in_effect
 from support.kubeworld.values import condition

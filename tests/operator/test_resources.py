@@ -14,7 +14,8 @@ from disque_operator.directives import maxmemory
 from disque_operator.observed import Passwords
 from disque_operator.resources import Wanted, differs
 from disque_operator.resources.protected import PROTECTED
-from disque_operator.spec import ClientService, PodDisruptionBudget, Spec, Storage, parse
+from disque_operator.servicespec import ClientService
+from disque_operator.spec import PodDisruptionBudget, Spec, Storage, parse
 from disqued.config.loading import load
 from disqued.config.options import OPTION_OF
 from support.manifests import SNAPSHOTS, bodies, page

@@ -6,7 +6,8 @@ import pytest
 
 from disque_operator.apivalues import Json, amount
 from disque_operator.problems import problems
-from disque_operator.spec import Spec, field_name, parse
+from disque_operator.sections import field_name
+from disque_operator.spec import Spec, parse
 from support.manifests import EVERYTHING
 
 METADATA = {"name": "jobs", "namespace": "shop", "uid": "u", "generation": 7}

@@ -56,6 +56,22 @@ EVERYTHING: Final[Json] = {
         "annotations": {"example.org/scheme": "internal"},
         "port": 7000,
         "tlsPort": 7443,
+        "loadBalancerClass": "example.org/internal",
+        "loadBalancerSourceRanges": ["10.0.0.0/8"],
+        "externalTrafficPolicy": "Local",
+        "ipFamilyPolicy": "PreferDualStack",
+        "ipFamilies": ["IPv4"],
+    },
+    "exposure": {
+        "type": "NodePort",
+        "annotations": {"external-dns.alpha.kubernetes.io/hostname": "{pod}.example.org"},
+        "externalTrafficPolicy": "Local",
+        "ipFamilyPolicy": "SingleStack",
+        "ipFamilies": ["IPv4"],
+        "host": "{pod}.example.org",
+        "nodePort": 31000,
+        "tlsNodePort": 31100,
+        "addressTypes": ["InternalIP"],
     },
     "affinity": {
         "podAntiAffinity": {
@@ -96,6 +112,7 @@ EVERYTHING: Final[Json] = {
         "enabled": True,
         "clients": [{"podSelector": {"matchLabels": {"team": "shop"}}}],
         "monitoring": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
+        "external": [{"ipBlock": {"cidr": "203.0.113.0/24"}}],
         "egress": {
             "enabled": True,
             "rules": [{"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}], "ports": [{"protocol": "TCP", "port": 17711}]}],
@@ -157,7 +174,11 @@ def children(body: Json) -> tuple[Json, ...]:
         operator_namespace="disque-system",
         platform=Platform(pod_monitors=True),
     )
-    return resources.desired(spec, wanted)
+    outside = spec.exposure
+    services = (
+        [resources.external_service(spec, outside, ordinal) for ordinal in range(spec.replicas)] if outside else []
+    )
+    return (*resources.desired(spec, wanted), *services)
 
 
 def certificates(spec: Spec) -> Certificates:

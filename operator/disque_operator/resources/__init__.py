@@ -16,7 +16,7 @@ from disque_operator.resources.comparing import differs
 from disque_operator.resources.configuration import client_secret, config_map, secret
 from disque_operator.resources.encryption import bus_secret, certificate_objects
 from disque_operator.resources.monitoring import pod_monitor
-from disque_operator.resources.network import client_service, members_service, network_policy
+from disque_operator.resources.network import client_service, external_service, members_service, network_policy
 from disque_operator.resources.workload import (
     disruption_budget,
     service_account,
@@ -33,6 +33,8 @@ __all__ = [
     "certificate_objects",
     "desired",
     "differs",
+    "external_service",
+    "has_owner",
     "same",
     "settings",
     "spec_digest",
@@ -69,9 +71,10 @@ def surplus(manifests: tuple[Json, ...], children: Mapping[tuple[str, str], Json
     return tuple(
         live
         for (kind, name), live in children.items()
-        if kind in _OPTIONAL and (kind, name) not in kept and _has_owner(live, owner["uid"])
+        if kind in _OPTIONAL and (kind, name) not in kept and has_owner(live, owner["uid"])
     )
 
 
-def _has_owner(live: Json, uid: str) -> bool:
+def has_owner(live: Json, uid: str) -> bool:
+    """Return whether a live object is owned by the resource with this UID."""
     return any(owner.get("uid") == uid for owner in live["metadata"].get("ownerReferences") or ())

@@ -17,6 +17,8 @@ _NOT_STORED: Final = ("apiVersion", "kind")
 """Fields that objects in lists do not have."""
 _WHOLE: Final = ("NetworkPolicy",)
 """Kinds whose lists are compared as a whole."""
+_COMPLETED: Final = ("ipFamilies",)
+"""Lists to which the API server adds entries: the second family of `ipFamilyPolicy: PreferDualStack`."""
 _AMOUNT: Final = re.compile(r"\.(limits|requests)\.[^.]+$|\.sizeLimit$")
 _LEFT_OUT: Final = (
     "hostIPC",
@@ -73,6 +75,8 @@ class _Comparison:
         return ""
 
     def _lists(self, wanted: list[Any], live: list[Any], path: str, name: str) -> str:
+        if name in _COMPLETED:
+            live = live[: len(wanted)]
         keys = [key_of(name, entry) for entry in wanted] if self.keyed else []
         if keys and all(keys):
             there = {key_of(name, entry): entry for entry in live}

@@ -40,6 +40,14 @@ def client_ports(spec: Spec) -> dict[str, int]:
     return ports | ({names.TLS_PORT_NAME: names.TLS_PORT} if serves_tls(spec) else {})
 
 
+def external_ports(spec: Spec) -> dict[str, int]:
+    """Return the ports of a broker for clients outside of Kubernetes, by name; none without `spec.exposure`."""
+    if spec.exposure is None:
+        return {}
+    ports = {names.EXTERNAL_PORT_NAME: names.EXTERNAL_PORT} if serves_plain(spec) else {}
+    return ports | ({names.EXTERNAL_TLS_PORT_NAME: names.EXTERNAL_TLS_PORT} if serves_tls(spec) else {})
+
+
 def client_port(spec: Spec) -> int:
     """Return the port of the service for clients: the one with TLS if there is one."""
     return spec.service.tls_port if serves_tls(spec) else spec.service.port

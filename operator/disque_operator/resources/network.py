@@ -7,7 +7,8 @@ from typing import Final
 from disque_operator import names
 from disque_operator.apivalues import Json
 from disque_operator.resources.common import child
-from disque_operator.resources.encryption import client_ports
+from disque_operator.resources.encryption import client_ports, external_ports
+from disque_operator.servicespec import Exposure, ServiceFields
 from disque_operator.spec import Spec
 
 _DNS: Final = (53, 5353)
@@ -37,9 +38,42 @@ def client_service(spec: Spec) -> Json:
         "type": spec.service.type,
         "selector": names.selector(spec.name),
         "ports": [_service_port(name, published[name], name) for name in client_ports(spec)],
+        **service_options(spec.service),
     }
     annotations = dict(spec.service.annotations)
     return child(spec, "v1", "Service", names.client_service(spec.name), {"spec": body}, annotations)
+
+
+def external_service(spec: Spec, exposure: Exposure, ordinal: int) -> Json:
+    """Return the service by which clients outside of Kubernetes reach a member, while its pod is ready."""
+    published = {
+        names.EXTERNAL_PORT_NAME: (exposure.port, exposure.node_port),
+        names.EXTERNAL_TLS_PORT_NAME: (exposure.tls_port, exposure.tls_node_port),
+    }
+    ports = []
+    for name in external_ports(spec):
+        number, first = published[name]
+        ports.append(_service_port(name, number, name) | ({"nodePort": first + ordinal} if first else {}))
+    body = {
+        "type": exposure.type,
+        "selector": names.selector(spec.name) | {names.POD_LABEL: names.pod(spec.name, ordinal)},
+        "ports": ports,
+        **service_options(exposure),
+    }
+    annotations = {key: exposure.named(text, ordinal, spec.name) for key, text in exposure.annotations.items()}
+    return child(spec, "v1", "Service", names.external_service(spec.name, ordinal), {"spec": body}, annotations)
+
+
+def service_options(given: ServiceFields) -> Json:
+    """Return the fields of a service that are set: those of load balancers, and of families of addresses."""
+    options = {
+        "loadBalancerClass": given.load_balancer_class,
+        "loadBalancerSourceRanges": list(given.load_balancer_source_ranges),
+        "externalTrafficPolicy": given.external_traffic_policy,
+        "ipFamilyPolicy": given.ip_family_policy,
+        "ipFamilies": list(given.ip_families),
+    }
+    return {name: value for name, value in options.items() if value}
 
 
 def _service_port(name: str, number: int, target: str) -> Json:
@@ -63,6 +97,8 @@ def network_policy(spec: Spec, operator_namespace: str) -> Json | None:
         _rule("from", clients, *served),
         _rule("from", monitoring, names.HTTP_PORT),
     ]
+    if external := external_ports(spec).values():
+        ingress.append(_rule("from", list(network.external), *external))
     if operator_namespace:
         operator = {
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": operator_namespace}},

@@ -103,7 +103,8 @@ def grace_s(spec: Spec) -> int:
 
 
 def _broker(spec: Spec, image: str, bus: BusMode) -> Json:
-    ports = encryption.client_ports(spec) | {"bus": names.BUS_PORT, "http": names.HTTP_PORT}
+    external = encryption.external_ports(spec) if knows(image, "external-port") else {}
+    ports = encryption.client_ports(spec) | external | {"bus": names.BUS_PORT, "http": names.HTTP_PORT}
     host = f"$(POD_NAME).{names.members_service(spec.name)}.{spec.namespace}.svc"
     container: Json = {
         "name": names.CONTAINER,
@@ -113,6 +114,7 @@ def _broker(spec: Spec, image: str, bus: BusMode) -> Json:
             *(f"{CONFIG_PATH}/{CONFIG_FILE}", "--dir", DATA_PATH, "--cluster-announce-hostname", host),
             *_seeds_delay(image),
             *_drain(spec, image),
+            *(word for name, number in external.items() for word in (f"--{name}-port", str(number))),
             *encryption.arguments(spec, bus),
         ],
         "env": [{"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],

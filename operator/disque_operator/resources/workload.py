@@ -15,6 +15,7 @@ from disque_operator.spec import Spec, SpecFields
 _NOT_OF_PODS: Final = {*Spec.model_fields} - {*SpecFields.model_fields} | {
     "auth",
     "drain",
+    "exposure",
     "hibernate",
     "image",
     "min_replicas",
@@ -65,7 +66,8 @@ def template_digest(spec: Spec, image: str, bus: BusMode, platform: Platform) ->
 def spec_digest(spec: Spec, bus: BusMode) -> str:
     """Return a digest of what people ask for, and of the step to it. New fields of an operator do not change it."""
     asked = spec.model_dump(mode="json", exclude_defaults=True, exclude=_NOT_OF_PODS)
-    return digest(asked | bus.arguments() | {"restart": spec.annotations.get(names.RESTART_AT, "")})
+    exposed = {"exposure": True} if spec.exposure is not None else {}  # only then pods have other ports
+    return digest(asked | exposed | bus.arguments() | {"restart": spec.annotations.get(names.RESTART_AT, "")})
 
 
 def _claim_template(spec: Spec) -> Json:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from disque_operator.apivalues import Json
 from disque_operator.directives import FREE, OWNED
-from disque_operator.spec import rule
+from disque_operator.sections import rule
 from disqued.config.kinds import MAX_NUMBER, Choice, Clamped, Count, Integer, Kind, Size, YesNo
 from disqued.config.option import Option
 

@@ -17,7 +17,8 @@ from disque_operator.queuespec import QueueFields
 from disque_operator.schema.config import config_rules
 from disque_operator.schema.pods import pod_template
 from disque_operator.schema.structural import structural
-from disque_operator.spec import Section, SpecFields, rule
+from disque_operator.sections import Section, rule
+from disque_operator.spec import SpecFields
 from disque_operator.status_fields import ClusterStatus
 from disque_operator.userspec import UNNAMEABLE, UserFields
 

@@ -9,7 +9,7 @@ from disque_operator import names
 from disque_operator.apivalues import Json
 from disque_operator.resources.pod_template import GRACE_S, REWRITE_S_PER_GIB
 from disque_operator.resources.protected import PROTECTED
-from disque_operator.spec import LONGEST_NAME, rule
+from disque_operator.sections import LONGEST_NAME, rule
 
 _MOST: Final = 32
 _FIELD: Final = re.compile(r"spec\.(\w+)")

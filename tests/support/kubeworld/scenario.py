@@ -21,10 +21,12 @@ from disque_operator.plan import plan
 from disque_operator.queue import Key
 from disque_operator.resources import same, settings
 from disque_operator.reverts import Reverts
+from disque_operator.servicespec import Exposure
 from disque_operator.spec import Auth, Drain, Persistence, Spec, Storage
 from disque_operator.turns import Turns
 from support.kubeworld.evictions import drain_node
 from support.kubeworld.objects import ConflictError, InvariantError
+from support.kubeworld.services import external_directive
 from support.kubeworld.truth import false_claims, not_in_effect
 from support.kubeworld.world import NODES, ZONES, World
 
@@ -360,6 +362,16 @@ def _pause(scenario: Scenario) -> None:
     scenario.world.edit(paused=not scenario.world.spec.paused)
 
 
+def _change_exposure(scenario: Scenario) -> None:
+    exposures = (
+        None,
+        Exposure(type="NodePort"),
+        Exposure(type="LoadBalancer"),
+        Exposure(type="ClusterIP", host="{pod}.example.com"),
+    )
+    scenario.world.edit(exposure=scenario.rng.choice(exposures))
+
+
 def _change_drain_policy(scenario: Scenario) -> None:
     if not scenario.world.spec.storage.ephemeral:
         policy = scenario.rng.choice(
@@ -415,6 +427,7 @@ _FAULTS: Final[tuple[Callable[[Scenario], None], ...]] = (
     _switch_auth,
     *(_hibernate,) * 2,
     _pause,
+    _change_exposure,
     _change_drain_policy,
     _toggle_drain_annotation,
     *(_drain_node,) * 2,
@@ -493,6 +506,12 @@ def check_settled(scenario: Scenario) -> None:
         for name, value in settings(spec).items():
             assert same(name, broker.config[name], value), (name, where)
     observed = world.observe()
+    for pod in observed.pods:
+        wanted_address = external_directive(world.api, spec, pod)
+        assert world.bus.running[pod.name].config["cluster-announce-external"] == wanted_address, where
+    outside = {name for kind, name in world.api.objects if kind == "Service" and name.endswith("-external")}
+    members = range(spec.replicas if spec.exposure is not None else 0)
+    assert outside == {names.external_service(spec.name, ordinal) for ordinal in members}, where
     wanted = {observed.passwords.current} if spec.auth.enabled and observed.passwords else set()
     assert all(broker.accepted_passwords == wanted for broker in brokers), where
     ready = next(entry for entry in status["conditions"] if entry["type"] == "Ready")

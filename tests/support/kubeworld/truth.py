@@ -11,6 +11,7 @@ from disque_operator.directives import restart_hash
 from disque_operator.names import RESTART_HASH
 from disque_operator.resources import same, settings
 from disque_operator.spec import Spec
+from support.kubeworld.services import external_directive
 from support.kubeworld.world import World
 
 _REFUSALS = frozenset({"BelowMinimum", "NotEnoughMembers", "Waiting"})
@@ -70,3 +71,10 @@ def _differences(world: World) -> Iterator[str]:
             for directive, value in settings(spec).items()
             if broker.loaded(world.now_s) and not same(directive, broker.config[directive], value)
         )
+    for one in world.observe().pods:
+        process = world.bus.running.get(one.name)
+        wanted = external_directive(world.api, spec, one)
+        if process is not None and process.loaded(world.now_s) and wanted is not None:
+            announced = process.config["cluster-announce-external"]
+            if announced != wanted:
+                yield f"{one.name} announces {announced!r} instead of {wanted!r}"

@@ -11,14 +11,13 @@ import copy
 import hashlib
 import json
 import random
-from dataclasses import dataclass
 from typing import Any, Final
 
 from disque_operator import names
 from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod, Issue, WriteStatus
 from disque_operator.apivalues import Json, seconds
 from disque_operator.brokers import CommandFailedError
-from disque_operator.busmode import PLAIN, BusMode, read_mode
+from disque_operator.busmode import read_mode
 from disque_operator.directives import LIVE, read
 from disque_operator.observed import LOCKED, Broker, Leaving, Observed, Passwords, Peer, Pod, StatefulSet
 from disque_operator.spec import Spec
@@ -29,6 +28,8 @@ from support.kubeworld.brokers import BrokerProcess, Bus, Disk
 from support.kubeworld.certificates import MountedCertificates
 from support.kubeworld.declarations import declarations, execute, told_by, write_status
 from support.kubeworld.objects import Api, ConflictError, InvariantError
+from support.kubeworld.pods import PodState
+from support.kubeworld.services import NODE_ADDRESSES, ServiceController
 from support.kubeworld.storage import VolumeStore
 
 EPOCH_S: Final = 1_800_000_000.0
@@ -40,36 +41,10 @@ NODES: Final = tuple(ZONES)
 BROKEN: Final = "broken"
 MISSING: Final = "missing"
 """Parts of image names, with their effect."""
+_OF_MEMBERS: Final = {"cluster-zone": "", "cluster-announce-external": ""}
+"""Directives that differ between members, which are set while a broker runs."""
 _ANY_RELEASE: Final = Release(0, 1)
 """The release of images whose tag is no version."""
-
-
-@dataclass
-class PodState:
-    """A pod, as its kubelet knows it."""
-
-    name: str
-    ordinal: int
-    uid: str
-    revision: str
-    image: str
-    created_s: float
-    disk_key: str
-    """The UID of its claim, or of the pod if it has none."""
-    ip: str
-    phase: str = "Pending"
-    node: str = ""
-    trouble: str = ""
-    restarts: int = 0
-    ready: bool = False
-    ready_s: float = 0.0
-    ends_s: float | None = None
-    drain: bool = False
-    start_s: float = 0.0
-    tls: bool = False
-    """Whether it has a port for clients with TLS."""
-    bus: BusMode = PLAIN
-    """How it protects the bus."""
 
 
 class World:
@@ -101,6 +76,8 @@ class World:
         self.full = False
         """Whether no node can take another pod."""
         self.storage = VolumeStore(self.api)
+        self.services = ServiceController(self.api)
+        self.sees_nodes = True
         self.slow_load_s = 2.0
         self.changed = True
         """Whether a watch would report a change."""
@@ -158,6 +135,7 @@ class World:
         for pod in list(self.pods.values()):
             self._kubelet(pod)
         self.changed = self.storage.step(self.now_s) or self.changed
+        self.changed = self.services.step(self.now_s) or self.changed
         self.bus.step(self.now_s, dict.fromkeys(self.pods, True))
         self._check_bus()
         self.certificates.step(self.spec, self.now_s, self.pods)
@@ -209,9 +187,13 @@ class World:
         image = live["spec"]["template"]["spec"]["containers"][0]["image"]
         ip = f"10.0.{self.api.serial() // 250 % 250}.{self.api.serial() % 250 + 1}"
         container = live["spec"]["template"]["spec"]["containers"][0]
-        tls = any(port["name"] == names.TLS_PORT_NAME for port in container["ports"])
-        bus = read_mode(container["args"])
-        self.pods[name] = PodState(name, ordinal, uid, revision, image, self.now_s, key, ip, tls=tls, bus=bus)
+        ports = {port["name"] for port in container["ports"]}
+        self.pods[name] = PodState(
+            *(name, ordinal, uid, revision, image, self.now_s, key, ip),
+            tls=names.TLS_PORT_NAME in ports,
+            bus=read_mode(container["args"]),
+            external=frozenset(ports & {names.EXTERNAL_PORT_NAME, names.EXTERNAL_TLS_PORT_NAME}),
+        )
         self.changed = True
 
     def _kubelet(self, pod: PodState) -> None:
@@ -327,7 +309,7 @@ class World:
 
     def _configuration(self) -> dict[str, str]:
         live = self.api.get("ConfigMap", names.config_map(self.spec.name))
-        config = {option.name: option.kind.show(option.default).decode() for option in LIVE} | {"cluster-zone": ""}
+        config = {option.name: option.kind.show(option.default).decode() for option in LIVE} | _OF_MEMBERS
         for line in (live or {"data": {"disque.conf": ""}})["data"]["disque.conf"].splitlines():
             name, _, rest = line.partition(" ")
             if name in config:
@@ -366,6 +348,7 @@ class World:
             children=dict(self.api.objects),
             status=self.status,
             default_image=self.default_image,
+            sees_nodes=self.sees_nodes,
             bus_secrets=self._bus_secrets(),
             **self.certificates.observed(self.spec, self.now_s),
             **declarations(self.api, self.spec.name, self.now_s),
@@ -430,6 +413,8 @@ class World:
             pod.drain,
             ZONES.get(pod.node, ""),
             pod.node in self.cordoned,
+            pod.external,
+            NODE_ADDRESSES.get(pod.node, ()) if self.sees_nodes else (),
         )
 
     def _broker(self, pod: PodState, broker: BrokerProcess) -> Broker:
