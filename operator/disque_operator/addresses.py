@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from ipaddress import ip_address
 
 from disque_operator import names
 from disque_operator.apivalues import Json
 from disque_operator.members import ClusterView
 from disque_operator.observed import Pod
+from disque_operator.pki import ip_of
 from disque_operator.resources.encryption import external_ports
 from disque_operator.servicespec import Exposure
 from disque_operator.versions import knows
@@ -43,6 +43,15 @@ class ExternalAddress:
     def for_clients(self) -> str:
         """Return `host:port`, with the port for TLS if there is one."""
         return _joined(self.host, self.tls_port or self.port)
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """Hosts in certificates."""
+
+    names: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
+    """IP addresses."""
 
 
 @dataclass(frozen=True)
@@ -101,13 +110,19 @@ def known(view: ClusterView) -> Iterator[tuple[Pod, ExternalAddress]]:
             yield member.pod, found
 
 
-def is_ip(host: str) -> bool:
-    """Return whether a host is an IP address, not a name."""
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
+def verified_hosts(view: ClusterView) -> Hosts:
+    """Return the hosts by which clients outside of Kubernetes verify members; none without a port for TLS outside.
+
+    Names by `exposure.host` do not depend on what members have: they are in the certificate before a member starts.
+    """
+    exposure = view.spec.exposure
+    if exposure is None or names.EXTERNAL_TLS_PORT_NAME not in external_ports(view.spec):
+        return Hosts()
+    if exposure.host is not None:
+        ordinals = sorted({*range(view.spec.replicas), *view.by_ordinal})
+        return Hosts(tuple(exposure.named(exposure.host, ordinal, view.spec.name) for ordinal in ordinals))
+    hosts = [address.host for _, address in known(view)]
+    return Hosts(tuple(host for host in hosts if ip_of(host) is None), tuple(filter(ip_of, hosts)))
 
 
 def _without_ports(pod: Pod) -> Missing:
@@ -162,7 +177,8 @@ def _preferred(addresses: Sequence[tuple[str, str]], exposure: Exposure) -> str:
 
 
 def _has_family(address: str, families: Sequence[str]) -> bool:
-    return not families or (is_ip(address) and f"IPv{ip_address(address).version}" == families[0])
+    found = ip_of(address)
+    return not families or (found is not None and f"IPv{found.version}" == families[0])
 
 
 def _ports(live: Json, number: str) -> dict[str, int]:

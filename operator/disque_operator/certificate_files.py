@@ -71,7 +71,7 @@ class CertificateRequest:
 
     entries: tuple[str, str]
     names: tuple[str, ...]
-    """Its DNS names; of an authority, its name."""
+    """Its DNS names and IP addresses; of an authority, its name."""
     signer: Pem | None
     """The authority that signs it; None for a new authority."""
     begins_s: float

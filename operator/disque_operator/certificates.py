@@ -6,8 +6,9 @@
 | `tls.issuerRef` | cert-manager, which fulfils the Certificate that the operator applies |
 | neither | the operator, with an authority of the cluster |
 
-The operator's own certificate is issued again when it expires soon, or differs in its names, its authority or the
-authorities that are trusted. Its authority is replaced in steps, each stored before the next one:
+The operator's own certificate is issued again when it expires soon, lacks an address of a member, or differs in its
+names, its authority or the authorities that are trusted. Its authority is replaced in steps, each stored before the
+next one:
 
 | observed | decision |
 |---|---|
@@ -27,8 +28,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from disque_operator import names, pki
+from disque_operator.addresses import verified_hosts
 from disque_operator.apivalues import condition_of, timestamp
-from disque_operator.certificate_files import AUTHORITY, Authorities, CertificateRequest, TlsFiles
+from disque_operator.certificate_files import AUTHORITY, CERTIFICATE, KEY, Authorities, CertificateRequest, TlsFiles
 from disque_operator.decisions import NOTHING, Decision, Note, problem, progress
 from disque_operator.members import ClusterView
 from disque_operator.pki import Pem
@@ -81,15 +83,14 @@ def _still_trusted(view: ClusterView) -> str:
 def _others(view: ClusterView) -> CertificateDecision:
     """Decide for a certificate that is renewed by others."""
     files = view.observed.tls
+    asked = Certificates(external_names=verified_hosts(view).names)
     if files is None:
-        return CertificateDecision(Certificates(), Decision(notes=(_missing(view),)), possible=False)
+        return CertificateDecision(asked, Decision(notes=(_missing(view),)), possible=False)
     wrong = files.wrong or _misfit(view, files)
     if wrong:
         text = f"the certificate in the Secret {secret_name(view.spec)} cannot be used: {wrong}"
-        return CertificateDecision(
-            Certificates(), Decision(notes=(problem("CertificateInvalid", text),)), possible=False
-        )
-    return CertificateDecision(Certificates(files.trusted), Decision(notes=_expiring(view, files)))
+        return CertificateDecision(asked, Decision(notes=(problem("CertificateInvalid", text),)), possible=False)
+    return CertificateDecision(replace(asked, trusted=files.trusted), Decision(notes=_expiring(view, files)))
 
 
 def _missing(view: ClusterView) -> Note:
@@ -114,7 +115,7 @@ def _misfit(view: ClusterView, files: TlsFiles) -> str:
         return f"it expired at {timestamp(facts.ends_s)}"
     members = f"{names.members_service(spec.name)}.{spec.namespace}.svc"
     needed = [names.pod_host(spec.name, spec.namespace, 0), *([members] if spec.tls.bus else [])]
-    missing = [name for name in needed if not {name, f"*.{name.partition('.')[2]}"} & facts.dns_names]
+    missing = [name for name in needed if not facts.covers(name)]
     if missing:
         return f"it has no name for {' and '.join(missing)}: issue one for *.{members} and {members}"
     return ""
@@ -145,11 +146,10 @@ def _own(view: ClusterView) -> CertificateDecision:
         files = replace(files, trusted=trusted)  # which the lost authority signed: only the trust changes
     elif files is None or _is_due(view, stored, files, trusted):
         ends_s = min(view.now_s + CERTIFICATE_S, pki.facts(stored.current.certificate).ends_s)
-        requests |= {
-            names.tls_secret(view.spec.name): _request(
-                view, ("tls.crt", "tls.key"), dns_names(view.spec), ends_s, stored.current
-            )
-        }
+        outside = verified_hosts(view)
+        hosts = (*dns_names(view.spec, outside.names), *outside.addresses)
+        request = _request(view, (CERTIFICATE, KEY), hosts, ends_s, stored.current)
+        requests |= {names.tls_secret(view.spec.name): request}
         files = TlsFiles(_PENDING, trusted)
     return _decided(Certificates(trusted, files, authorities, requests), possible=usable)
 
@@ -198,14 +198,18 @@ def _request(
 
 
 def _is_due(view: ClusterView, stored: Authorities, files: TlsFiles, trusted: str) -> bool:
-    """Return whether the certificate must be issued again."""
-    facts = files.facts
+    """Return whether the certificate must be issued again.
+
+    Addresses that no member has any more are not worth it: pods move between the same Kubernetes nodes.
+    """
+    facts, outside = files.facts, verified_hosts(view)
     return (
         facts is None
         or files.trusted != trusted
         or facts.ends_s - view.now_s < min(RENEWED_S, (facts.ends_s - facts.begins_s) / 3)
         or facts.signing_key != _key_of(stored.current)
-        or facts.dns_names != frozenset(dns_names(view.spec))
+        or facts.dns_names != frozenset(dns_names(view.spec, outside.names))
+        or not all(map(facts.covers, outside.addresses))
     )
 
 

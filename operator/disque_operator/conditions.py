@@ -25,6 +25,8 @@ from disque_operator.addresses import known, missing
 from disque_operator.apivalues import Json, timestamp
 from disque_operator.decisions import Note, Topic
 from disque_operator.members import ClusterView
+from disque_operator.pki import ip_of
+from disque_operator.resources.encryption import secret_name
 
 _MOST_MESSAGES: Final = 3
 """How many messages of one condition are joined."""
@@ -128,5 +130,23 @@ def _exposed(view: ClusterView) -> Json:
         return condition("Exposed", False, absent[0].reason, "; ".join(alike[:_MOST_MESSAGES]))
     if not any(known(view)):
         return condition("Exposed", False, "NoPods", "there is no pod that clients could reach")
+    if unverifiable := _unverifiable(view):
+        return condition("Exposed", False, "NotInCertificate", unverifiable)
     text = "every member has an address for clients outside of Kubernetes"
     return condition("Exposed", True, "AddressesKnown", text)
+
+
+def _unverifiable(view: ClusterView) -> str:
+    """Return which hosts of members the certificate lacks; empty if none, and without TLS outside."""
+    files, tls = view.observed.tls, view.spec.tls
+    if files is None or files.facts is None:
+        return ""
+    hosts = [address.host for _, address in known(view) if address.tls_port and not files.facts.covers(address.host)]
+    if not hosts:
+        return ""
+    what = f"the certificate in the Secret {secret_name(view.spec)} has no name for {', '.join(hosts[:_MOST_MESSAGES])}"
+    if tls.secret_name is not None:
+        return f"{what}: issue one with it"
+    if tls.issuer_ref is not None and any(map(ip_of, hosts)):
+        return f"{what}: issuers are asked only for names, so set exposure.host"
+    return f"{what} yet: it is being issued again"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Final
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Any, Final
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -45,10 +46,27 @@ class CertificateFacts:
     begins_s: float
     ends_s: float
     """When it, or the first of the intermediate certificates after it, expires, in seconds since 1970."""
+    addresses: frozenset[str] = frozenset()
+    """Its IP addresses."""
+
+    def covers(self, host: str) -> bool:
+        """Return whether clients that connect to a name or an IP address can verify it."""
+        address = ip_of(host)
+        if address is not None:
+            return str(address) in self.addresses
+        return bool({host, f"*.{host.partition('.')[2]}"} & self.dns_names)
 
 
 class PemError(Exception):
     """Text that is no usable certificate or key; the message says what is wrong with which entry."""
+
+
+def ip_of(host: str) -> IPv4Address | IPv6Address | None:
+    """Return a host as an IP address; None if it is a name."""
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None
 
 
 def facts(text: str, entry: str = "tls.crt") -> CertificateFacts:
@@ -59,12 +77,13 @@ def facts(text: str, entry: str = "tls.crt") -> CertificateFacts:
     """
     certificate = _certificates(text, entry)[0]
     return CertificateFacts(
-        dns_names=_dns_names(certificate),
+        dns_names=frozenset(_alternatives(certificate, x509.DNSName)),
         issuer=certificate.issuer.rfc4514_string(),
         subject_key=x509.SubjectKeyIdentifier.from_public_key(certificate.public_key()).digest.hex(),
         signing_key=_signing_key(certificate),
         begins_s=certificate.not_valid_before_utc.timestamp(),
         ends_s=min(one.not_valid_after_utc.timestamp() for one in _certificates(text, entry)),
+        addresses=frozenset(map(str, _alternatives(certificate, x509.IPAddress))),
     )
 
 
@@ -113,21 +132,24 @@ def new_authority(name: str, begins_s: float, ends_s: float) -> Pem:
     return Pem(_pem(builder.sign(key, SHA256())), _key_pem(key))
 
 
-def new_certificate(signer: Pem, names: Sequence[str], begins_s: float, ends_s: float) -> Pem:
-    """Make a certificate for servers and clients, with a new key, signed by an authority."""
+def new_certificate(signer: Pem, hosts: Sequence[str], begins_s: float, ends_s: float) -> Pem:
+    """Make a certificate for servers and clients, with a new key, signed by an authority.
+
+    `hosts` are DNS names and IP addresses; the first one is also its subject.
+    """
     authority = _certificates(signer.certificate, "ca.crt")[0]
     signing = load_pem_private_key(signer.key.encode(), None)
     assert isinstance(signing, ec.EllipticCurvePrivateKey)
     key = ec.generate_private_key(ec.SECP256R1())
     subject_key = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     builder = (
-        _builder(_subject(names[0]), authority.subject, key.public_key(), begins_s, ends_s)
+        _builder(_subject(hosts[0]), authority.subject, key.public_key(), begins_s, ends_s)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs_certificates=False), critical=True)
         .add_extension(
             x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False
         )
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([_alternative(host) for host in hosts]), critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(subject_key), critical=False)
     )
@@ -141,12 +163,18 @@ def _certificates(text: str, entry: str) -> list[x509.Certificate]:
         raise PemError(f"{entry} has no certificate in the PEM format") from None
 
 
-def _dns_names(certificate: x509.Certificate) -> frozenset[str]:
+def _alternatives(certificate: x509.Certificate, kind: type[x509.DNSName | x509.IPAddress]) -> list[Any]:
+    """Return the alternative names of a kind; none if it has none or they cannot be read."""
     try:
         found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (x509.ExtensionNotFound, ValueError):
-        return frozenset()
-    return frozenset(found.get_values_for_type(x509.DNSName))
+        return []
+    return list(found.get_values_for_type(kind))
+
+
+def _alternative(host: str) -> x509.GeneralName:
+    address = ip_of(host)
+    return x509.DNSName(host) if address is None else x509.IPAddress(address)
 
 
 def _signing_key(certificate: x509.Certificate) -> str:

@@ -38,7 +38,7 @@ def authority(name: str) -> Pem:
 
 def entries(signer: Pem, *trusted: Pem) -> dict[str, str]:
     """Return the entries of a Secret with a new certificate."""
-    pem = pki.new_certificate(signer, dns_names(SPEC), time.time() - HOUR_S, time.time() + 50 * HOUR_S)
+    pem = pki.new_certificate(signer, dns_names(SPEC, ()), time.time() - HOUR_S, time.time() + 50 * HOUR_S)
     bundle = pki.bundle(*(one.certificate for one in trusted or (signer,)))
     return {CERTIFICATE: pem.certificate, KEY: pem.key, AUTHORITY: bundle}
 

@@ -53,6 +53,13 @@ def test_status_shows_conditions_and_members(disque: Plugin) -> None:
     assert [line.split("\t")[0] for line in members.splitlines()] == ["pod", "orders-0", "orders-1", "orders-2"]
 
 
+def test_status_shows_where_clients_outside_reach_the_members(disque: Plugin, kubernetes: FakeKubernetes) -> None:
+    addresses = [{"pod": f"orders-{ordinal}", "address": f"192.0.2.{ordinal}:31000"} for ordinal in range(2)]
+    put(kubernetes, cluster(status=running() | {"exposure": {"addresses": addresses}}))
+    *_, outside = disque.ok("status", "orders").split("\n\n")
+    assert outside == "pod\taddress\norders-0\t192.0.2.0:31000\norders-1\t192.0.2.1:31000\n"
+
+
 def test_users_of_the_cluster_are_listed(disque: Plugin, kubernetes: FakeKubernetes) -> None:
     for name, cluster_name in (("mail", "orders"), ("other", "another")):
         spec = {"clusterRef": {"name": cluster_name}, "queues": ["mail:*"], "allow": ["@producer", "info"]}

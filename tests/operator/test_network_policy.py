@@ -14,6 +14,7 @@ from disque_operator.spec import parse
 from support.manifests import sample
 
 CLIENT, BUS, HTTP = names.CLIENT_PORT, names.BUS_PORT, names.HTTP_PORT
+OUTSIDE = names.EXTERNAL_PORT
 HOME, SYSTEM = "shop", "disque-system"
 
 
@@ -40,12 +41,13 @@ MONITORING: Json = {
 }
 
 
-def policy_of(**network: object) -> Json:
-    body = {"metadata": {"name": "jobs", "namespace": HOME}, "spec": {"networkPolicy": network}}
+def policy_of(exposure: Json | None = None, **network: object) -> Json:
+    spec = {"networkPolicy": network, "exposure": exposure}
+    body = {"metadata": {"name": "jobs", "namespace": HOME}, "spec": spec}
     policy = network_policy(parse(body), SYSTEM)
     assert policy is not None
-    spec: Json = policy["spec"]
-    return spec
+    found: Json = policy["spec"]
+    return found
 
 
 def has(labels: Iterable[tuple[str, str]], selector: Json) -> bool:
@@ -111,6 +113,23 @@ def test_sample_for_production_admits_its_prometheus() -> None:
     scraper = pod("monitoring", **prometheus["podSelector"]["matchLabels"])
     assert ports_for(scraper, policy_of(**network)) == {HTTP}
     assert ports_for(OTHER, policy_of(**network)) == set()
+
+
+@pytest.mark.parametrize(
+    ("network", "worker", "other"),
+    [
+        ({}, True, True),
+        ({"clients": [WORKERS]}, True, True),
+        ({"external": [WORKERS]}, True, False),
+    ],
+    ids=["open", "clients", "external"],
+)
+def test_policy_admits_clients_outside_only_to_their_port(network: Json, worker: bool, other: bool) -> None:
+    found = policy_of(exposure={"type": "NodePort"}, **network)
+    for one, expected in ((WORKER, worker), (OTHER, other)):
+        assert allowed(found["ingress"], "from", one, OUTSIDE) == expected
+    assert CLIENT not in ports_for(OTHER, policy_of(exposure={"type": "NodePort"}, clients=[WORKERS]))
+    assert not allowed(policy_of()["ingress"], "from", OTHER, OUTSIDE), "the cluster is not exposed"
 
 
 def test_outgoing_connections_are_not_limited_by_default() -> None:

@@ -66,6 +66,19 @@ def test_objects_are_found_by_label_and_by_name() -> None:
     asyncio.run(main())
 
 
+def test_service_of_a_member_is_found_by_name_if_it_lost_its_label() -> None:
+    async def main() -> None:
+        async with harness() as one:
+            spec = {"replicas": 2, "exposure": {"type": "NodePort"}}
+            one.server.put(CLUSTER, one.server.objects[CLUSTER] | {"spec": spec})
+            path = "/api/v1/namespaces/ns/services/c-1-external"
+            one.server.put(path, {"kind": "Service", "apiVersion": "v1", "spec": {}})
+            await one.round()
+            assert set(one.seen[-1].children) == {("Service", "c-1-external")}
+
+    asyncio.run(main())
+
+
 def test_replaced_pod_is_not_deleted() -> None:
     async def main() -> None:
         async with harness() as one:

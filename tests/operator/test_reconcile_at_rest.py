@@ -17,11 +17,14 @@ from support.rounds import (
     CONFIG,
     KEY,
     OWN_SECRET,
+    POD,
     STATUS,
     config_when_missing,
     harness,
     make,
 )
+
+OUTSIDE = "/api/v1/namespaces/ns/services/c-0-external"
 
 
 @pytest.fixture(autouse=True)
@@ -55,6 +58,25 @@ def test_cluster_without_traffic_causes_no_requests() -> None:
             one.report()
             for _ in range(120):
                 assert await one.round(30) == []
+
+    asyncio.run(main())
+
+
+def test_exposed_cluster_without_traffic_causes_no_requests_and_its_addresses_stay_known() -> None:
+    async def main() -> None:
+        async with harness() as one:
+            exposed = {"spec": {"exposure": {"type": "NodePort"}}}
+            one.server.put(CLUSTER, one.server.objects[CLUSTER] | exposed)
+            addresses = [{"type": "InternalIP", "address": "192.0.2.1"}]
+            one.server.put("/api/v1/nodes/n", {"kind": "Node", "spec": {}, "status": {"addresses": addresses}})
+            one.server.put(POD, make("Pod", "c-0", spec={"nodeName": "n", "containers": []}))
+            await one.round()
+            one.server.put(OUTSIDE, make("Service", "c-0-external", spec={"type": "NodePort"}))
+            one.report()
+            for _ in range(120):
+                assert await one.round(30) == []
+            assert ("Service", "c-0-external") in one.seen[-1].children, "its watch reported it"
+            assert [pod.node_addresses for pod in one.seen[-1].pods] == [(("InternalIP", "192.0.2.1"),)]
 
     asyncio.run(main())
 

@@ -153,6 +153,9 @@ def test_port_added_to_a_service_is_not_a_difference() -> None:
         ({"hostNetwork": True}, {}, False),
         ({"automountServiceAccountToken": False}, {}, False),
         ({"replicas": 0}, {}, False),
+        ({"ipFamilies": ["IPv4"]}, {"ipFamilies": ["IPv4", "IPv6"]}, True),
+        ({"ipFamilies": ["IPv6", "IPv4"]}, {"ipFamilies": ["IPv6"]}, False),
+        ({"ipFamilies": ["IPv6"]}, {"ipFamilies": ["IPv4", "IPv6"]}, False),
     ],
     ids=str,
 )

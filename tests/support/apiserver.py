@@ -53,7 +53,8 @@ class ApiServer:
         before = self.objects.get(path)
         self._version += 1
         metadata["name"] = path.rsplit("/", 1)[1]
-        metadata["namespace"] = path.split("/namespaces/")[1].split("/", maxsplit=1)[0]
+        if "/namespaces/" in path:
+            metadata["namespace"] = path.split("/namespaces/")[1].split("/", maxsplit=1)[0]
         metadata["uid"] = before["metadata"]["uid"] if before else str(uuid.uuid4())
         metadata["resourceVersion"] = str(self._version)
         changed = before is None or before.get("spec") != body.get("spec")

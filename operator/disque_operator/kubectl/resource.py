@@ -145,6 +145,11 @@ MEMBERS: tuple[Column[Json], ...] = (
     Column("message", lambda row: row.get("message"), "MESSAGE", folds=True, sparse=True),
 )
 """Columns for `status.members`."""
+OUTSIDE: tuple[Column[Json], ...] = (
+    Column("pod", lambda row: row["pod"], "POD"),
+    Column("address", lambda row: row.get("address"), "ADDRESS OUTSIDE OF KUBERNETES"),
+)
+"""Columns for `status.exposure.addresses`."""
 
 
 def _status_style(row: Json) -> str:
@@ -166,6 +171,17 @@ def conditions(now: datetime) -> tuple[Column[Json], ...]:
             lambda row: human_duration(age_s(row.get("lastTransitionTime"), now) or 0),
         ),
         Column("message", lambda row: row.get("message"), "MESSAGE", folds=True),
+    )
+
+
+def tables(cluster: Json, now: datetime) -> tuple[tuple[tuple[Column[Json], ...], list[Json]], ...]:
+    """Return the tables of a status, as columns and rows: conditions, members, addresses for clients outside."""
+    state = status(cluster)
+    outside: Json = state.get("exposure") or {}
+    return (
+        (conditions(now), state.get("conditions") or []),
+        (MEMBERS, state.get("members") or []),
+        *(((OUTSIDE, addresses),) if (addresses := outside.get("addresses")) else ()),
     )
 
 

@@ -13,13 +13,12 @@ from rich.text import Text
 from disque_operator.apivalues import Json
 from disque_operator.kubectl.api import UnreachableError, retrying
 from disque_operator.kubectl.resource import (
-    MEMBERS,
     PHASE_STYLES,
-    conditions,
     desired_replicas,
     drain_line,
     now_utc,
     status,
+    tables,
 )
 from disqued.cli.views.terminal import rich_table
 
@@ -45,7 +44,7 @@ def redraw(draw: Callable[[int], RenderableType], every_s: float) -> NoReturn:
 
 
 def render(cluster: Json, width: int) -> RenderableType:
-    """Render the status of a cluster: a headline, the conditions and the members."""
+    """Render the status of a cluster: a headline, the conditions, the members and where clients outside reach them."""
     state = status(cluster)
     phase = state.get("phase", "Pending")
     title = Text.assemble(
@@ -56,7 +55,7 @@ def render(cluster: Json, width: int) -> RenderableType:
         parts.append(Text(message))
     if draining := drain_line(cluster):
         parts.append(Text(draining, "yellow"))
-    for columns, rows in ((conditions(now_utc()), state.get("conditions")), (MEMBERS, state.get("members"))):
+    for columns, rows in tables(cluster, now_utc()):
         if rows:
             parts += [Text(), rich_table(columns, rows, width)]
     return Group(*parts)

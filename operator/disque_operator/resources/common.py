@@ -34,6 +34,8 @@ class Certificates:
     """The authorities of the cluster's own."""
     requests: Mapping[str, CertificateRequest] = field(default_factory=dict)
     """Certificates to make and put into these Secrets, by name."""
+    external_names: tuple[str, ...] = ()
+    """The names of members for clients outside of Kubernetes, which cert-manager is asked for too."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ the mounted files and the ports, when a pod is replaced. A pod whose process res
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from disque_operator import names
@@ -108,13 +108,13 @@ def mounts(spec: Spec, bus: BusMode) -> list[Json]:
     ]
 
 
-def dns_names(spec: Spec) -> tuple[str, ...]:
-    """Return the names of the certificate: those of the services, of all pods, and those that the spec adds."""
+def dns_names(spec: Spec, external: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of the certificate: of the services, of all pods, those that the spec adds, and `external`."""
     client, members = names.client_service(spec.name), names.members_service(spec.name)
     own = [client, f"{client}.{spec.namespace}"]
     for suffix in (f"{spec.namespace}.svc", f"{spec.namespace}.svc.{names.CLUSTER_DOMAIN}"):
         own += [f"{client}.{suffix}", f"{members}.{suffix}", f"*.{members}.{suffix}"]
-    return tuple(dict.fromkeys((*own, *spec.tls.dns_names)))
+    return tuple(dict.fromkeys((*own, *spec.tls.dns_names, *external)))
 
 
 def certificate_objects(spec: Spec, certificates: Certificates) -> Iterator[Json]:
@@ -124,7 +124,7 @@ def certificate_objects(spec: Spec, certificates: Certificates) -> Iterator[Json
     if certificates.files is not None:
         yield tls_secret(spec, certificates.files)
     if spec.tls.enabled and spec.tls.issuer_ref is not None:
-        yield requested_certificate(spec, spec.tls.issuer_ref)
+        yield requested_certificate(spec, spec.tls.issuer_ref, certificates.external_names)
     if certificates.trusted:
         yield trusted_certificates(spec, certificates.trusted)
 
@@ -157,12 +157,12 @@ def _secret(
     return child(spec, "v1", "Secret", name, {"type": kind, "data": encoded}, dict(annotations or {}))
 
 
-def requested_certificate(spec: Spec, issuer: IssuerReference) -> Json:
+def requested_certificate(spec: Spec, issuer: IssuerReference, external: Iterable[str]) -> Json:
     """Return the Certificate by which cert-manager makes and renews the Secret with the certificate."""
     body = {
         "secretName": names.tls_secret(spec.name),
         "secretTemplate": {"labels": names.labels(spec.name)},
-        "dnsNames": list(dns_names(spec)),
+        "dnsNames": list(dns_names(spec, external)),
         "usages": ["digital signature", "key encipherment", "server auth", "client auth"],
         "privateKey": {"algorithm": "ECDSA", "size": 256, "rotationPolicy": "Always"},
         "issuerRef": {"name": issuer.name, "kind": issuer.kind, "group": issuer.group},

@@ -14,14 +14,13 @@ from disque_operator.kubectl.api import RESOURCE, Kubectl, UnreachableError, ret
 from disque_operator.kubectl.exits import Exit
 from disque_operator.kubectl.output import form, output_option, print_json
 from disque_operator.kubectl.resource import (
-    MEMBERS,
     clusters,
-    conditions,
     drain_line,
     headline,
     is_ready,
     now_utc,
     status,
+    tables,
 )
 from disqued.cli.views.columns import as_lines
 from disqued.cli.views.table import print_rows
@@ -69,10 +68,8 @@ def as_object(cluster: Json) -> Json:
 
 def as_text(cluster: Json) -> str:
     """Return the status as text for a pipe: a headline, then tables, separated by empty lines."""
-    state = status(cluster)
-    parts = [_progress_line(cluster), as_lines(conditions(now_utc()), state.get("conditions") or ())]
-    parts.append(as_lines(MEMBERS, state.get("members") or ()))
-    return "\n".join(parts)
+    parts = [as_lines(columns, rows) for columns, rows in tables(cluster, now_utc())]
+    return "\n".join([_progress_line(cluster), *parts])
 
 
 def _progress_line(cluster: Json) -> str:
