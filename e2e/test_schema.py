@@ -190,8 +190,16 @@ GOOD: Final[tuple[Json, ...]] = (
     {"monitoring": {"podMonitor": {"enabled": True, "interval": "1m30s", "queues": ["mail:*"]}}},
     {"networkPolicy": {"monitoring": [{"namespaceSelector": {}}], "egress": {"enabled": True}}},
     {"networkPolicy": {"egress": {"enabled": True, "rules": [{"ports": [{"port": "https"}, {"port": 443}]}]}}},
+    {"exposure": {"type": "LoadBalancer", "loadBalancerSourceRanges": ["203.0.113.0/24", "2001:db8::/32"]}},
+    {"exposure": {"type": "NodePort", "nodePort": 31000, "tlsNodePort": 31100, "host": "nodes.example.com"}},
+    {"exposure": {"type": "ClusterIP", "host": "jobs-{ordinal}.example.com", "tlsPort": 443}},
+    {"exposure": {"type": "ClusterIP", "host": "{pod}.jobs.example.com"}, "networkPolicy": {"external": [{}]}},
+    {"service": {"type": "LoadBalancer", "ipFamilyPolicy": "PreferDualStack", "ipFamilies": ["IPv6", "IPv4"]}},
 )
 BROKER: Final[Json] = {"name": "broker"}
+NODE_PORT: Final[Json] = {"type": "NodePort"}
+BALANCED: Final[Json] = {"type": "LoadBalancer"}
+OF_A_CLASS: Final[Json] = BALANCED | {"loadBalancerClass": "x"}
 BAD: Final[tuple[tuple[Json, str], ...]] = (
     ({"replicas": 0}, "replicas must be at least 1: to stop all members and keep their jobs, set hibernate: true"),
     ({"replicas": 101}, "should be less than or equal to 100"),
@@ -234,6 +242,20 @@ BAD: Final[tuple[tuple[Json, str], ...]] = (
     ({"config": {"tls-port": "7712"}}, "tls-port cannot be set: set spec.tls"),
     ({"service": {"type": "ExternalName"}}, 'supported values: "ClusterIP", "NodePort", "LoadBalancer"'),
     ({"service": {"port": 0}}, "should be greater than or equal to 1"),
+    ({"service": {"loadBalancerClass": "x"}}, "need service.type: LoadBalancer"),
+    ({"service": {"externalTrafficPolicy": "Local"}}, "needs service.type: LoadBalancer or NodePort"),
+    ({"service": {"ipFamilies": ["IPv4", "IPv6"]}}, "two different service.ipFamilies need service.ipFamilyPolicy"),
+    ({"exposure": {}}, "spec.exposure.type: Required value"),
+    ({"exposure": {"type": "ClusterIP"}}, "exposure.type: ClusterIP needs exposure.host"),
+    ({"exposure": NODE_PORT | {"loadBalancerSourceRanges": ["10.0.0.0/8"]}}, "need exposure.type: LoadBalancer"),
+    ({"exposure": {"type": "LoadBalancer", "loadBalancerSourceRanges": ["10.0.0.1"]}}, "should match"),
+    ({"exposure": {"type": "LoadBalancer", "host": "jobs.example.com"}}, "exposure.host must contain {pod}"),
+    ({"exposure": {"type": "LoadBalancer", "host": "{name}.example.com"}}, "should match"),
+    ({"exposure": {"type": "LoadBalancer", "nodePort": 31000}}, "need exposure.type: NodePort"),
+    ({"exposure": NODE_PORT | {"nodePort": 31000, "tlsNodePort": 31003}}, "must be at least 100 apart"),
+    ({"exposure": NODE_PORT | {"addressTypes": []}}, "should have at least 1 items"),
+    ({"exposure": NODE_PORT | {"port": 443, "tlsPort": 443}}, "must be different"),
+    ({"config": {"external-port": "7713"}}, "external-port cannot be set: set spec.exposure"),
     ({"drain": {"onTimeout": "Drop"}}, 'supported values: "Wait", "Retain", "Force"'),
     ({"drain": {"timeoutSeconds": 0}}, "should be greater than or equal to 1"),
     ({"upgrade": {"window": {"start": "22:00"}}}, "spec.upgrade.window.end: Required value"),
@@ -297,6 +319,13 @@ CHANGES: Final[tuple[tuple[Json, Json, str], ...]] = (
     ({"storage": {"className": "fast"}}, {}, "storage.className cannot be changed"),
     ({"storage": {"className": "fast"}}, {"storage": {"className": "slow"}}, "storage.className cannot be changed"),
     ({"storage": {"className": "fast"}}, {"storage": {"className": "fast"}, "paused": True}, ""),
+    (
+        {"exposure": BALANCED},
+        {"exposure": BALANCED | {"loadBalancerClass": "x"}},
+        "loadBalancerClass cannot be changed",
+    ),
+    ({"exposure": NODE_PORT}, {"exposure": BALANCED | {"loadBalancerClass": "x"}}, ""),
+    ({"exposure": BALANCED | {"loadBalancerClass": "x"}}, {}, ""),
 )
 
 

@@ -33,8 +33,9 @@ UNREACHABLE: Final = (OSError, EOFError, ApiException, urllib3.exceptions.HTTPEr
 class Broker:
     """A connection to the broker of one pod, opened by the first call."""
 
-    def __init__(self, kube: Kube, namespace: str, pod: str, password: str | None = None) -> None:
+    def __init__(self, kube: Kube, namespace: str, pod: str, password: str | None = None, *, port: int = PORT) -> None:
         self.pod = pod
+        self._port = port
         self._kube = kube
         self._namespace = namespace
         self._password = password
@@ -74,7 +75,7 @@ class Broker:
             raise
 
     def _connect(self) -> None:
-        self._socket = self._kube.forward(self.pod, self._namespace, PORT)
+        self._socket = self._kube.forward(self.pod, self._namespace, self._port)
         self._socket.settimeout(REPLY_S)
         if self._password is not None:
             [reply] = self._exchange([("AUTH", self._password)])
@@ -126,6 +127,10 @@ class Broker:
     def directive(self, name: str) -> str:
         """Return the value of a directive, from CONFIG GET."""
         return str(self.call("CONFIG", "GET", name)[1].decode())
+
+    def members(self) -> set[str]:
+        """Return `host:port` of all nodes, as HELLO shows them to clients of this port."""
+        return {f"{row[1].decode()}:{row[2].decode()}" for row in self.call("HELLO")[2:]}
 
     def job_ids(self) -> set[str]:
         """Return the IDs of all jobs on the node."""
