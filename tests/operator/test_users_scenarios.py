@@ -9,7 +9,7 @@ import pytest
 from disque_operator import names
 from disque_operator.apivalues import Json, condition_of
 from disque_operator.declared import REMEMBERED_S
-from support.kubeworld.scenario import FaultRates, Scenario, a_spec
+from support.kubeworld.scenario import FaultRates, Scenario, a_spec, end_faults
 from support.kubeworld.world import SECRET_LAG_S
 
 
@@ -165,7 +165,7 @@ def test_users_settle_after_faults(seed: int) -> None:
     declare(scenario, names.QUEUE_KIND, "orders", pause="In")
     scenario.rates = FaultRates(crash=0.1, stale=0.1, conflict=0.1, fault=0.02)
     scenario.run(300)
-    scenario.rates = FaultRates()
+    end_faults(scenario)
     scenario.settle()
     answering = scenario.world.observe().brokers
     assert ready(scenario) == ("Applied" if answering else "NoMembers"), "a fault may be to hibernate"

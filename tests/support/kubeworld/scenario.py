@@ -454,8 +454,8 @@ def run_faults(seed: int, *, ephemeral: bool = False, faults_s: int = 300) -> Sc
     return scenario
 
 
-def recover(scenario: Scenario) -> None:
-    """End all faults, make the last spec valid, and check that the cluster settles."""
+def end_faults(scenario: Scenario) -> None:
+    """End all faults, and make the last spec valid."""
     world = scenario.world
     scenario.rates = FaultRates()
     world.full = False
@@ -466,6 +466,12 @@ def recover(scenario: Scenario) -> None:
     good = world.spec.image if world.spec.image in {"disque:1", "disque:2", "disque:3"} else GOOD_IMAGE
     world.edit(image=good, paused=False, hibernate=False, drain=Drain())
     scenario.log.append(f"{world.now_s:.0f} faults end")
+
+
+def recover(scenario: Scenario) -> None:
+    """End all faults, and check that the cluster settles."""
+    world = scenario.world
+    end_faults(scenario)
     goes = world.spec.storage.ephemeral or names.volume_claim(world.spec.name, 0) in world.deleting
     alone = world.spec.replicas == 1 and goes
     scenario.finish(more_than=world.spec.replicas)
