@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from backup.conftest import MakeCluster, backup, create, restore, start
+from disqued.backup.errors import BackupError
 from disqued.backup.main import main
 from disqued.backup.manifest import Manifest
 from disqued.backup.retention import DAY_S, Retention
+from disqued.backup.store import Store
 from disqued.testing.ports import LOOPBACK, free_port
 from disqued.testing.processes import LocalProcess
 from support.durable import DurableNode
@@ -220,3 +223,49 @@ def test_retention_counts_from_the_latest_backup(retention: Retention, deleted: 
 
 def test_the_latest_backup_is_kept_however_old_it_is() -> None:
     assert Retention(count=1, days=1).expired([made_at("only", 50)], 100 * DAY_S) == []
+
+
+def test_a_new_backup_deletes_old_ones_of_its_schedule(
+    store: str, old: list[DurableNode], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("--schedule", "nightly", "--prune-days", "1")
+    create(old[0], store, "--name", "old", *words)
+    now_s = time.time()
+    monkeypatch.setattr(time, "time", lambda: now_s + 2 * DAY_S)
+    create(old[0], store, "--name", "new", *words)
+    assert [found["name"] for found in listed(capsys, store)] == ["new"]
+
+
+def test_backup_is_good_although_old_ones_cannot_be_deleted(
+    old: list[DurableNode], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_store: Store, _paths: list[str]) -> None:
+        raise BackupError("access denied")
+
+    store, result = tmp_path / "backups", tmp_path / "result"
+    create(old[0], store, "--name", "old")
+    monkeypatch.setattr(Store, "delete", refuse)
+    now_s = time.time()
+    monkeypatch.setattr(time, "time", lambda: now_s + 2 * DAY_S)
+    create(old[0], store, "--name", "new", "--prune-days", "1", "--result", str(result))
+    reported = json.loads(result.read_text())
+    assert (reported["name"], reported["prune_error"]) == ("new", "access denied")
+
+
+def test_the_latest_backup_is_found_by_name(
+    store: str, old: list[DurableNode], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    result = tmp_path / "result"
+    assert "has no complete backup" in refused(capsys, "find", store, "latest", "--result", result)
+    assert "has no complete backup" in json.loads(result.read_text())["error"]
+    create(old[0], store, "--name", "first")
+    backup("find", store, "latest", "--result", result)
+    assert json.loads(result.read_text())["name"] == "first"
+
+
+def test_restore_reports_what_became_of_the_jobs(old: list[DurableNode], tmp_path: Path) -> None:
+    store, result = tmp_path / "backups", tmp_path / "result"
+    create(old[0], store, "--name", "first")
+    words = ("--nodes", f"{LOOPBACK}:1", "--node", "0", "--into", tmp_path / "node", "--result", result)
+    backup("restore", store, "first", *words)
+    assert json.loads(result.read_text()) == {"name": "first", "node": 0, "owns": {"restored": 2}}

@@ -54,7 +54,11 @@ def create(words: list[str]) -> Exit:
     parser.add_argument("--name", type=_name, help="name of the backup (default: the cluster and the time)")
     parser.add_argument("--cluster", type=_name, default="disque", help="name of the cluster (default: disque)")
     parser.add_argument("--schedule", default="", help="what makes this backup; `prune --schedule` deletes it")
-    parser.add_argument("--result", type=Path, metavar="FILE", help="also write the result to a file, as JSON")
+    parser.add_argument(
+        "--prune-days", type=at_least(int, 1), metavar="N",
+        help="afterwards delete backups like `prune --days N` with the same cluster and schedule",
+    )  # fmt: skip
+    _result_option(parser)
     options = parser.parse(words)
     try:
         endpoint = choose_endpoint(options)
@@ -64,12 +68,30 @@ def create(words: list[str]) -> Exit:
     try:
         from disqued.backup.take import take  # noqa: PLC0415  imports the store, which only this action needs
 
-        made = take(endpoint, _store(options), name, options.cluster, options.schedule)
+        store = _store(options)
+        made = take(endpoint, store, name, options.cluster, options.schedule)
     except BackupError as error:
         _report(options.result, {"name": name, "error": str(error)})
         raise
-    _report(options.result, _summary(made))
-    return _print(f"{made.name}: {made.jobs} jobs, {human_bytes(made.size_bytes)}, {len(made.members)} members")
+    _print(f"{made.name}: {made.jobs} jobs, {human_bytes(made.size_bytes)}, {len(made.members)} members")
+    _report(options.result, {**_summary(made), **_prune_after(store, options)})
+    return Exit.OK
+
+
+def _prune_after(store: Store, options: argparse.Namespace) -> dict[str, object]:
+    """Delete old backups after a new one; return what failed, which does not make the new backup fail."""
+    if options.prune_days is None:
+        return {}
+    from disqued.backup.retention import Retention, prune  # noqa: PLC0415  imports the store
+
+    try:
+        names = prune(store, options.cluster, options.schedule, Retention(days=options.prune_days), time.time())
+    except BackupError as error:
+        sys.stderr.write(f"old backups are not deleted: {error}\n")
+        return {"prune_error": str(error)}
+    for name in names:
+        _print(f"{name} deleted")
+    return {}
 
 
 def list_backups(words: list[str]) -> Exit:
@@ -117,23 +139,30 @@ def prune(words: list[str]) -> Exit:
     options = parser.parse(words)
     if options.keep is None and options.days is None:
         raise UsageError("disque-backup prune: --keep or --days is missing")
-    from disqued.backup.manifest import load_all  # noqa: PLC0415  imports the store
-    from disqued.backup.retention import UNFINISHED_S, Retention, unfinished  # noqa: PLC0415  the same
+    from disqued.backup.retention import Retention  # noqa: PLC0415  imports the store
+    from disqued.backup.retention import prune as delete  # noqa: PLC0415  the same
 
-    store = _store(options)
-    objects, now_s = store.objects(), time.time()
-    made = [
-        backup
-        for backup in load_all(store, objects)
-        if (backup.cluster, backup.schedule) == (options.cluster, options.schedule)
-    ]
-    names = Retention(options.keep, options.days).expired(made, now_s)
-    names += [name for name, written_s in unfinished(objects).items() if now_s - written_s > UNFINISHED_S]
-    for name in names:
-        paths = [path for path in objects if path.startswith(f"{name}/")]
-        store.delete(sorted(paths, key=lambda path: not path.endswith(".json")))
+    retention = Retention(options.keep, options.days)
+    for name in delete(_store(options), options.cluster, options.schedule, retention, time.time()):
         _print(f"{name} deleted")
     return Exit.OK
+
+
+def find(words: list[str]) -> Exit:
+    """Find a backup."""
+    parser = _parser("find", "Print the name of a complete backup, for instance of the latest one.")
+    parser.add_argument("name", help="name of the backup, or latest")
+    _result_option(parser)
+    options = parser.parse(words)
+    from disqued.backup.manifest import load  # noqa: PLC0415  imports the store
+
+    try:
+        manifest = load(_store(options), options.name)
+    except BackupError as error:
+        _report(options.result, {"error": str(error)})
+        raise
+    _report(options.result, _summary(manifest))
+    return _print(manifest.name)
 
 
 def restore(words: list[str]) -> Exit:
@@ -154,6 +183,7 @@ def restore(words: list[str]) -> Exit:
         help="jobs with RETRY 0 that were not delivered before the backup: they may have been since (default: drop)",
     )  # fmt: skip
     parser.add_argument("--once", action="store_true", help="do nothing if the directory has the files of a node")
+    _result_option(parser)
     options = parser.parse(words)
     if options.node >= len(options.nodes):
         raise UsageError(f"--node {options.node} is not in --nodes, which has {len(options.nodes)} addresses from 0 on")
@@ -163,17 +193,23 @@ def restore(words: list[str]) -> Exit:
 
     target = Target(options.into, options.aof, options.nodes_conf)
     if options.once and target.occupied:
+        _report(options.result, {"name": options.name, "node": options.node})
         return _print(f"{options.into} has the files of a node already: nothing is restored")
-    store = _store(options)
-    manifest = load(store, options.name)
-    outcomes = write_files(
-        store,
-        manifest,
-        NewCluster(options.nodes, options.identity),
-        options.node,
-        target,
-        queue_at_most_once=options.at_most_once == "queue",
-    )
+    try:
+        store = _store(options)
+        manifest = load(store, options.name)
+        outcomes = write_files(
+            store,
+            manifest,
+            NewCluster(options.nodes, options.identity),
+            options.node,
+            target,
+            queue_at_most_once=options.at_most_once == "queue",
+        )
+    except BackupError as error:
+        _report(options.result, {"error": str(error)})
+        raise
+    _report(options.result, {"name": manifest.name, "node": options.node, "owns": dict(outcomes)})
     shown = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items())) or "no jobs"
     return _print(f"{manifest.name}: node {options.node} owns: {shown}")
 
@@ -182,6 +218,7 @@ ACTIONS: Final[dict[str, Callable[[list[str]], Exit]]] = {
     "create": create,
     "list": list_backups,
     "verify": verify,
+    "find": find,
     "prune": prune,
     "restore": restore,
 }
@@ -191,6 +228,10 @@ def _parser(action: str, text: str, *parents: argparse.ArgumentParser) -> Parser
     parser = Parser(f"disque-backup {action}", None, text, list(parents))
     parser.add_argument("store", help=_WHERE)
     return parser
+
+
+def _result_option(parser: Parser) -> None:
+    parser.add_argument("--result", type=Path, metavar="FILE", help="also write the result to a file, as JSON")
 
 
 def _store(options: argparse.Namespace) -> Store:

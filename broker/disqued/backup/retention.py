@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from disqued.backup.manifest import MANIFEST
+from disqued.backup.manifest import MANIFEST, load_all
 
 if TYPE_CHECKING:
     from disqued.backup.manifest import Manifest
+    from disqued.backup.store import Store
 
 DAY_S: Final = 86_400.0
 UNFINISHED_S: Final = DAY_S
@@ -44,3 +45,15 @@ def unfinished(objects: Mapping[str, float]) -> dict[str, float]:
         name = path.partition("/")[0]
         last[name] = max(written_s, last.get(name, 0.0))
     return {name: written_s for name, written_s in last.items() if f"{name}/{MANIFEST}" not in objects}
+
+
+def prune(store: Store, cluster: str, schedule: str, retention: Retention, now_s: float) -> list[str]:
+    """Delete the expired backups of one schedule of a cluster, and those that were given up; return their names."""
+    objects = store.objects()
+    made = [backup for backup in load_all(store, objects) if (backup.cluster, backup.schedule) == (cluster, schedule)]
+    names = retention.expired(made, now_s)
+    names += [name for name, written_s in unfinished(objects).items() if now_s - written_s > UNFINISHED_S]
+    for name in names:
+        paths = [path for path in objects if path.startswith(f"{name}/")]
+        store.delete(sorted(paths, key=lambda path: not path.endswith(".json")))
+    return names
