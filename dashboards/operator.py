@@ -156,6 +156,52 @@ _CLUSTERS: Final = Row(
     ),
 )
 
+_BACKUPS: Final = Row(
+    "Backups",
+    (
+        Panel(
+            "Time since the last backup",
+            "How long ago the last scheduled backup of each cluster was completed.",
+            "s",
+            (
+                Query(
+                    "time() - max by (namespace, cluster) "
+                    "(disque_operator_backup_last_success_timestamp_seconds{<clusters>})",
+                    "{{namespace}}/{{cluster}}",
+                ),
+            ),
+            width=8,
+            empty="no cluster has scheduled backups",
+        ),
+        Panel(
+            "Jobs in the last backup",
+            "Unfinished jobs in the last scheduled backup of each cluster.",
+            "short",
+            (
+                Query(
+                    "max by (namespace, cluster) (disque_operator_backup_last_jobs{<clusters>})",
+                    "{{namespace}}/{{cluster}}",
+                ),
+            ),
+            width=8,
+            empty="no cluster has scheduled backups",
+        ),
+        Panel(
+            "Size of the last backup",
+            "Bytes of the last scheduled backup of each cluster.",
+            "bytes",
+            (
+                Query(
+                    "max by (namespace, cluster) (disque_operator_backup_last_bytes{<clusters>})",
+                    "{{namespace}}/{{cluster}}",
+                ),
+            ),
+            width=8,
+            empty="no cluster has scheduled backups",
+        ),
+    ),
+)
+
 _ITSELF: Final = Row(
     "The operator itself",
     (
@@ -244,5 +290,5 @@ OPERATOR: Final = Board(
     "Disque / Operator",
     "The state of the operator's clusters, and the health of the operator.",
     OF_OPERATOR,
-    (_NOW, _CLUSTERS, _ITSELF),
+    (_NOW, _CLUSTERS, _BACKUPS, _ITSELF),
 )

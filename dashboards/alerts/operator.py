@@ -54,6 +54,26 @@ OPERATOR: Final = Group(
             uids.OPERATOR,
         ),
         Alert(
+            "DisqueBackupTooOld",
+            Severity.WARNING,
+            "10m",
+            'max by (namespace, cluster) (disque_operator_cluster_reason{condition="BackedUp",reason="TooOld"}) == 1',
+            f"{CLUSTER} has no recent backup",
+            "No scheduled backup was completed for longer than spec.backup.maxAgeSeconds. The condition BackedUp says "
+            "why the last attempt failed.",
+            uids.OPERATOR,
+        ),
+        Alert(
+            "DisqueBackupFailed",
+            Severity.WARNING,
+            "0m",
+            "max by (namespace, cluster) "
+            '(disque_operator_cluster_reason{condition="BackedUp",reason="LastFailed"}) == 1',
+            f"The last scheduled backup of {CLUSTER} failed",
+            "All attempts failed. The next one is made by the schedule. The condition BackedUp says why it failed.",
+            uids.OPERATOR,
+        ),
+        Alert(
             "DisqueMembersMissing",
             Severity.WARNING,
             "15m",

@@ -27,6 +27,14 @@ class Apply:
     """The field of an existing child that differs from the manifest, for example `spec.replicas`."""
 
 
+@dataclass(frozen=True)
+class Create:
+    """Create an object that is never changed afterwards, such as a Job. It must not exist."""
+
+    manifest: Json
+    why: str
+
+
 class Request(Protocol):
     """Something with a new key or secret, which is made only when its Secret is written."""
 
@@ -93,4 +101,4 @@ class WriteStatus:
     why: str
 
 
-Action: TypeAlias = Apply | Issue | DeleteChild | DeletePod | Command | WriteStatus
+Action: TypeAlias = Apply | Create | Issue | DeleteChild | DeletePod | Command | WriteStatus

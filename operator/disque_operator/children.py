@@ -46,6 +46,16 @@ def services(view: ClusterView, manifests: Iterable[Json]) -> Decision:
     return _applied(view, manifests, {})
 
 
+def optional(view: ClusterView, kind: str, name: str, manifest: Json | None) -> Decision:
+    """Decide about one object that is applied on its own; without a manifest it is deleted if it is ours."""
+    if manifest is not None:
+        return _applied(view, (manifest,), {})
+    live = view.observed.children.get((kind, name))
+    if live is None or not _is_ours(live, view.spec):
+        return NOTHING
+    return Decision((DeleteChild(kind, name, live["metadata"]["uid"], "it is no longer desired"),))
+
+
 def _applied(view: ClusterView, manifests: Iterable[Json], requests: Mapping[str, Request]) -> Decision:
     children = view.observed.children
     actions: list[Apply | Issue] = []

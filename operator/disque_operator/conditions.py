@@ -12,6 +12,7 @@
 | Exposed | every member has an address for clients outside of Kubernetes; absent without `spec.exposure` |
 | SpecValid | the spec can be applied |
 | ReconcileSuccess | the last round succeeded |
+| BackedUp | a scheduled backup is recent enough (`backups`); only with a schedule |
 
 `lastTransitionTime` is the time when the status of a condition changed last, as everywhere in Kubernetes.
 """

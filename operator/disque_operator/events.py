@@ -11,6 +11,7 @@
 | an image is available for an update | UpdateAvailable |
 | the time at which the certificate expires | CertificateRenewed |
 | Exposed becomes True | Exposed |
+| the time of the last backup, or of the last failure | BackupCompleted, or BackupFailed as a warning |
 
 One event is not about the status: CLUSTER MEET, which the operator sends once for each new member, is MemberIntroduced.
 """
@@ -46,6 +47,7 @@ def events(before: Json, now: Json, actions: Sequence[Action] = ()) -> tuple[Eve
         *_image(before, now),
         *_certificate(before, now),
         *_exposure(before, now),
+        *_backup(before, now),
     )
 
 
@@ -114,3 +116,11 @@ def _exposure(before: Json, now: Json) -> Iterator[Event]:
     one, other = condition_of(before, "Exposed"), condition_of(now, "Exposed")
     if other.get("status") == "True" and one.get("status") != "True":
         yield Event("Normal", "Exposed", other["message"])
+
+
+def _backup(before: Json, now: Json) -> Iterator[Event]:
+    one, other = (status.get("backup") or {} for status in (before, now))
+    if "lastSuccessTime" in other and one.get("lastSuccessTime") != other["lastSuccessTime"]:
+        yield Event("Normal", "BackupCompleted", f"backup {other.get('lastName') or other['lastSuccessTime']} is made")
+    if "lastFailureTime" in other and one.get("lastFailureTime") != other["lastFailureTime"]:
+        yield Event("Warning", "BackupFailed", f"a scheduled backup failed: {other['lastFailureMessage']}")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from disque_operator import brokers
-from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod, Issue, WriteStatus
+from disque_operator.actions import Action, Apply, Command, Create, DeleteChild, DeletePod, Issue, WriteStatus
 from disque_operator.brokers import CommandFailedError, Connection
 from disque_operator.kube import CONFLICT, FORBIDDEN, NAMESPACE_TERMINATING, TOO_MANY_REQUESTS, Kube, KubeError
 from disque_operator.logs import ClusterLogger
@@ -119,6 +119,8 @@ async def _execute(action: Action, context: ExecutorContext) -> None:
         case Apply(manifest):
             await context.kube.apply(manifest)
             context.applied(action)
+        case Create(manifest):
+            await context.kube.create(manifest["kind"], context.namespace, manifest)
         case Issue():
             await context.kube.apply(action.filled())
         case DeleteChild(kind, name, uid):
@@ -149,6 +151,8 @@ def _what(action: Action) -> str:
     match action:
         case Apply(manifest):
             return f"apply {manifest['kind']} {manifest['metadata']['name']}"
+        case Create(manifest):
+            return f"create {manifest['kind']} {manifest['metadata']['name']}"
         case Issue(manifest):
             return f"make a key for Secret {manifest['metadata']['name']}"
         case DeleteChild(kind, name):

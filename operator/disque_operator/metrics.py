@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, star
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
-from disque_operator.apivalues import Json
+from disque_operator.apivalues import Json, seconds
 from disque_operator.decisions import PHASES
 from disque_operator.kube import WRITES
 from disqued import __version__
@@ -63,6 +63,18 @@ class Metrics:
         self._seconds_left = self._gauge(
             "drain_seconds_left", "Estimated seconds until the drain is done; -1 while no job moves.", *_CLUSTER
         )
+        self._backups = tuple(
+            (self._gauge(f"backup_{name}", text, *_CLUSTER), key)
+            for name, text, key in (
+                (
+                    "last_success_timestamp_seconds",
+                    "When the last scheduled backup was completed, in seconds since 1970.",
+                    "lastSuccessTime",
+                ),
+                ("last_jobs", "Jobs in the last scheduled backup.", "lastJobs"),
+                ("last_bytes", "Size of the last scheduled backup.", "lastBytes"),
+            )
+        )
         self._states = (
             self._phase,
             self._condition,
@@ -71,6 +83,7 @@ class Metrics:
             self._members,
             self._jobs_left,
             self._seconds_left,
+            *(gauge for gauge, _ in self._backups),
         )
         self._gauge("build_info", "1, with the version as label.", "version").labels(__version__).set(1)
 
@@ -131,6 +144,14 @@ class Metrics:
         for gauge, key in gauges:
             if drain:
                 gauge.labels(namespace, name).set(drain.get(key) or 0)
+            else:
+                gauge.remove_by_labels({"namespace": namespace, "cluster": name})
+
+        backup = status.get("backup") or {}
+        for gauge, key in self._backups:
+            if key in backup:
+                value = backup[key]
+                gauge.labels(namespace, name).set(seconds(value) if isinstance(value, str) else value)
             else:
                 gauge.remove_by_labels({"namespace": namespace, "cluster": name})
 

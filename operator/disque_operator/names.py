@@ -81,6 +81,18 @@ APPLIED: Final = f"{GROUP}/applied"
 """On all objects of a cluster: a digest of the manifest that was applied last. It reveals removed fields."""
 USER_LABEL: Final = f"{GROUP}/user"
 """On the Secret with the generated password of a user: the name of its DisqueUser."""
+RUN_LABEL: Final = f"{GROUP}/run"
+"""On a Job of the operator and on its pods: what it does, such as RUN_SCHEDULED."""
+RUN_CONTAINER: Final = "disque-backup"
+"""The container of these pods."""
+RUN_SCHEDULED: Final = "scheduled-backup"
+RUN_BACKUP: Final = "backup"
+RUN_FIND: Final = "find-backup"
+RUN_RESTORE: Final = "restore"
+BACKUP_NAME: Final = f"{GROUP}/backup"
+"""On a Job that restores: the name of the backup."""
+MEMBERS: Final = f"{GROUP}/members"
+"""On a Job of a new cluster that is made of a backup: how many members it gets."""
 ZONE_LABEL: Final = "topology.kubernetes.io/zone"
 """On Kubernetes nodes, and since Kubernetes 1.35 on pods: the zone."""
 OPERATOR_LABELS: Final = {"app.kubernetes.io/name": MANAGER}
@@ -101,6 +113,40 @@ def labels(cluster: str) -> dict[str, str]:
 def selector(cluster: str) -> dict[str, str]:
     """Return the labels that select the pods of a cluster. They never change."""
     return {"app.kubernetes.io/name": "disque", CLUSTER_LABEL: cluster}
+
+
+def run_labels(cluster: str, run: str) -> dict[str, str]:
+    """Return the labels of a Job and of its pods. They differ from those of brokers, which `selector` selects."""
+    return labels(cluster) | {
+        "app.kubernetes.io/name": "disque-backup",
+        "app.kubernetes.io/component": run,
+        RUN_LABEL: run,
+    }
+
+
+def runs_selector(cluster: str) -> dict[str, str]:
+    """Return the labels that select the pods that connect to brokers for backups."""
+    return {"app.kubernetes.io/name": "disque-backup", CLUSTER_LABEL: cluster}
+
+
+def cron_job(cluster: str) -> str:
+    """Return the name of the CronJob that makes backups."""
+    return f"{cluster}-backup"
+
+
+def find_job(cluster: str) -> str:
+    """Return the name of the Job that finds the backup of which a new cluster is made."""
+    return f"{cluster}-find-backup"
+
+
+def restore_job(cluster: str, ordinal: int) -> str:
+    """Return the name of the Job that writes the files of a member of a new cluster."""
+    return f"{cluster}-restore-{ordinal}"
+
+
+def backups_of(cluster: str, namespace: str) -> str:
+    """Return the name of a cluster in its backups. A namespace has no dot, so it is unique."""
+    return f"{namespace}.{cluster}"
 
 
 def stateful_set(cluster: str) -> str:

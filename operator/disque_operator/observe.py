@@ -37,11 +37,14 @@ from disque_operator.observed import (
 )
 from disque_operator.resources.encryption import secret_name
 from disque_operator.resources.users import KEPT_KEY
+from disque_operator.runs import runs_of
 from disque_operator.spec import Spec
 from disque_operator.verification import client_context
 
 LISTED: Final = (
     "ConfigMap",
+    "CronJob",
+    "Job",
     "NetworkPolicy",
     "PersistentVolumeClaim",
     "Pod",
@@ -55,6 +58,7 @@ LISTED: Final = (
 NAMED: Final[tuple[tuple[str, Callable[[str], str]], ...]] = (
     ("ConfigMap", names.ca_config_map),
     ("ConfigMap", names.config_map),
+    ("CronJob", names.cron_job),
     ("NetworkPolicy", names.network_policy),
     ("PodDisruptionBudget", names.disruption_budget),
     ("Secret", names.auth_secret),
@@ -118,8 +122,13 @@ class Objects:
 
 def nodes_of(found: Objects) -> set[str]:
     """Return the names of the Kubernetes nodes on which pods of the cluster run."""
-    pods = (item for (kind, _), item in found.by_name.items() if kind == "Pod")
+    pods = (item for (kind, _), item in found.by_name.items() if kind == "Pod" and _is_broker(item))
     return {node for pod in pods if (node := pod["spec"].get("nodeName"))}
+
+
+def _is_broker(pod: Json) -> bool:
+    """Return whether a pod with the label of the cluster is one of its members, not of a Job."""
+    return names.RUN_LABEL not in (pod["metadata"].get("labels") or {})
 
 
 @dataclass(frozen=True)
@@ -290,6 +299,7 @@ async def observe_cluster(
         children={**found.by_name, **{("Certificate", one["metadata"]["name"]): one for one in found.requested or ()}},
         users=users,
         queues=declared_queues,
+        runs=runs_of(found.by_name, now_s),
         kept_users=kept["users"],
         kept_queues=kept["queues"],
         quota=_quota(found.refusals, now_s),
@@ -445,7 +455,11 @@ def _has_port(pod_spec: Json, name: str) -> bool:
 
 def _foreign_budgets(found: Objects) -> Iterator[Budget]:
     """Yield the budgets of others that cover a pod of the cluster."""
-    labels = [item["metadata"].get("labels") or {} for (kind, _), item in found.by_name.items() if kind == "Pod"]
+    labels = [
+        item["metadata"].get("labels") or {}
+        for (kind, _), item in found.by_name.items()
+        if kind == "Pod" and _is_broker(item)
+    ]
     for item in found.budgets:
         if any(selects(item["spec"].get("selector"), one) for one in labels):
             allowed = (item.get("status") or {}).get("disruptionsAllowed") or 0

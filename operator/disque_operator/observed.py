@@ -10,6 +10,7 @@ from typing import Final
 from disque_operator.apivalues import Json
 from disque_operator.busmode import PLAIN, BusMode
 from disque_operator.certificate_files import Authorities, TlsFiles
+from disque_operator.runs import Run
 
 LOCKED: Final = "it rejects the current and the previous password"
 """The reason in `Observed.unreachable` for a broker that runs, but whose password is unknown."""
@@ -284,6 +285,8 @@ class Observed:
     """The DisqueUsers of the cluster, the oldest first."""
     queues: tuple[Declared, ...] = ()
     """The DisqueQueues of the cluster, the oldest first."""
+    runs: tuple[Run, ...] = ()
+    """The Jobs of the cluster, which make and restore backups, by name."""
     kept_users: Mapping[str, Kept] = field(default_factory=dict)
     """By the name of the user."""
     kept_queues: Mapping[str, Kept] = field(default_factory=dict)

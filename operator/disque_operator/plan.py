@@ -20,6 +20,7 @@ round observes again and continues from there.
 13. `users`, `queues`: DisqueUsers and DisqueQueues of the cluster
 14. `exposure`: the services for clients outside of Kubernetes
 15. `claims`: expand claims
+16. `backups`: the CronJob that makes backups
 
 The first action that fails ends the round. Actions that may fail for long because of a user's mistake, such as an
 invalid template, a rejected directive or a StorageClass that cannot expand, therefore come after those that keep the
@@ -32,6 +33,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from disque_operator import (
+    backups,
     bus,
     certificates,
     children,
@@ -48,7 +50,7 @@ from disque_operator import (
     updates,
     users,
 )
-from disque_operator.actions import Apply, DeleteChild, Issue
+from disque_operator.actions import Apply, Create, DeleteChild, Issue
 from disque_operator.apivalues import Json
 from disque_operator.decisions import IDLE_S, NOTHING, SOON_S, Decision, Note, Plan, Turn, joined, problem, progress
 from disque_operator.drain import Outcome
@@ -57,6 +59,7 @@ from disque_operator.members import ClusterView
 from disque_operator.observed import Observed
 from disque_operator.problems import problems
 from disque_operator.resources import Wanted
+from disque_operator.resources.backups import Execution
 from disque_operator.spec import Spec
 from disque_operator.status import status
 
@@ -88,14 +91,14 @@ def _applying(decision: Decision) -> Decision:
 
     Without it, a new spec would look complete in the round that only writes its objects.
     """
-    written = [action for action in decision.actions if isinstance(action, Apply | DeleteChild | Issue)]
+    written = [action for action in decision.actions if isinstance(action, Apply | Create | DeleteChild | Issue)]
     if not written or any(note.changes for note in decision.notes):
         return NOTHING
     objects = ", ".join(_object(action) for action in written)
     return Decision(notes=(progress("Applying", f"writing {objects}", "Applying"),))
 
 
-def _object(action: Apply | DeleteChild | Issue) -> str:
+def _object(action: Apply | Create | DeleteChild | Issue) -> str:
     if isinstance(action, DeleteChild):
         return f"{action.kind} {action.name}"
     return f"{action.manifest['kind']} {action.manifest['metadata']['name']}"
@@ -175,13 +178,15 @@ def _decide(view: ClusterView, fresh: str) -> _Decided:
         queues=queue.kept,
         platform=view.observed.platform,
     )
+    scheduled = backups.decide(view, Execution(update.image, view.observed.platform))
     marks = claims.decide(view, size.replicas, size.drained)
     objects = children.decide(view, wanted)
     noted = Decision(notes=update.notes)
     outside = exposure.decide(view, max(size.replicas, size.hibernated_members))
     exposed = joined((children.services(view, outside.manifests), outside.decision))
     if size.replicas == 0:
-        decision = joined((*secured, marks, objects, size.decision, user.decision, queue.decision, exposed, noted))
+        others = (user.decision, queue.decision, exposed, scheduled, noted)
+        decision = joined((*secured, marks, objects, size.decision, *others))
         return _Decided(decision, update.turn, None, update.available_image)
     replaced = rollout.drained_first(view)
     victim = names.pod(view.spec.name, size.victim) if size.victim is not None else ""
@@ -191,7 +196,7 @@ def _decide(view: ClusterView, fresh: str) -> _Decided:
     busy = size.decision.disrupts or by_annotation.decision.disrupts or bool(cancelled)
     rolled = Outcome(Decision()) if _applies_template(objects) else rollout.decide(view, busy=busy)
     first = [*secured, heal.decide(view), marks, Decision(cancelled), size.decision, by_annotation.decision]
-    last = [settings.decide(view), user.decision, queue.decision, exposed, claims.resize(view), noted]
+    last = [settings.decide(view), user.decision, queue.decision, exposed, claims.resize(view), scheduled, noted]
     entry = size.entry or by_annotation.entry or rolled.entry
     return _Decided(joined([*first, objects, rolled.decision, *last]), update.turn, entry, update.available_image)
 

@@ -106,8 +106,11 @@ def _maxmemory(spec: Spec) -> Iterator[Problem]:
 
 def _window(spec: Spec) -> Iterator[Problem]:
     window = spec.upgrade.window
-    if window is not None and (text := zone_problem(window)):
+    if window is not None and (text := zone_problem(window.time_zone)):
         yield Problem("spec.upgrade.window.timeZone", text)
+    zone = spec.backup.time_zone if spec.backup else None
+    if zone is not None and (text := zone_problem(zone)):
+        yield Problem("spec.backup.timeZone", text)
 
 
 def _outdated(spec: Spec) -> Iterator[Problem]:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema, model_validator
 
+from disque_operator.apivalues import Json
+
+EMBEDDED: Final = "x-embedded"
+"""In a schema: the model of the Kubernetes client, such as `V1Affinity`, that describes this value."""
 LONGEST_NAME: Final = 253
 """The length limit of most Kubernetes names."""
 MOST_MEMBERS: Final = 100
 
 Name: TypeAlias = Annotated[str, Field(max_length=LONGEST_NAME)]
+Resources: TypeAlias = Annotated[Json, WithJsonSchema({EMBEDDED: "V1ResourceRequirements"})]
 
 
 def rule(expression: str, message: str) -> dict[str, JsonValue]:

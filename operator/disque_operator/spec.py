@@ -14,15 +14,13 @@ from pydantic import ConfigDict, Field, ValidationError, WithJsonSchema
 
 from disque_operator import names
 from disque_operator.apivalues import Json
-from disque_operator.sections import MOST_MEMBERS, Name, Section, field_name, rule, rules
+from disque_operator.backupspec import Backup, Bootstrap
+from disque_operator.sections import EMBEDDED, MOST_MEMBERS, Name, Resources, Section, field_name, rule, rules
 from disque_operator.servicespec import ClientService, Exposure
 
-EMBEDDED: Final = "x-embedded"
-"""In a schema: the model of the Kubernetes client, such as `V1Affinity`, that describes this value."""
 _DAY_S: Final = 86400
 _WEEK_S: Final = 7 * _DAY_S
 
-Resources: TypeAlias = Annotated[Json, WithJsonSchema({EMBEDDED: "V1ResourceRequirements"})]
 Affinity: TypeAlias = Annotated[Json, WithJsonSchema({EMBEDDED: "V1Affinity"})]
 Toleration: TypeAlias = Annotated[Json, WithJsonSchema({EMBEDDED: "V1Toleration", "description": "A toleration."})]
 TopologySpreadConstraint: TypeAlias = Annotated[
@@ -393,6 +391,16 @@ class SpecFields(Section):
                 "!self.storage.ephemeral || !self.hibernate",
                 "storage.ephemeral keeps no jobs while no pod runs: hibernate needs a cluster with volumes",
             ),
+            rule(
+                "!has(self.bootstrap) || (!self.storage.ephemeral && self.persistence.appendonly)",
+                "bootstrap.fromBackup writes files to volumes: it needs storage.ephemeral: false and "
+                "persistence.appendonly: true",
+            ),
+            rule(
+                "has(self.bootstrap) == has(oldSelf.bootstrap) && "
+                "(!has(self.bootstrap) || self.bootstrap == oldSelf.bootstrap)",
+                "bootstrap cannot be changed: it says what a new cluster begins with, so create another cluster",
+            ),
         )
     )
 
@@ -472,6 +480,12 @@ class SpecFields(Section):
     pod_disruption_budget: PodDisruptionBudget = PodDisruptionBudget()
     network_policy: NetworkPolicy = NetworkPolicy()
     monitoring: Monitoring = Monitoring()
+    backup: Backup | None = Field(
+        default=None, description="Backups of the jobs of all members, to an object store or a volume."
+    )
+    bootstrap: Bootstrap | None = Field(
+        default=None, description="What a new cluster begins with. By default, with no jobs."
+    )
     drain: Drain = Drain()
     upgrade: Upgrade = Upgrade()
     paused: bool = Field(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from disque_operator import names
+from disque_operator import backups, names
 from disque_operator.addresses import known
 from disque_operator.apivalues import Json, timestamp
 from disque_operator.conditions import condition, conditions, dated
@@ -27,7 +27,8 @@ def status(view: ClusterView, notes: Sequence[Note], drain: Json | None, availab
     """Return the whole status. It equals the previous one if nothing has changed."""
     leading = next((note for phase in PHASES for note in notes if note.phase == phase), None)
     phase = _phase(view, leading)
-    found = conditions(view, notes) + _of_spec(view, notes)
+    made = backups.last(view)
+    found = conditions(view, notes) + _of_spec(view, notes, backups.backed_up(view, made))
     fields: Json = {
         "observedGeneration": view.spec.generation,
         "phase": phase,
@@ -53,6 +54,8 @@ def status(view: ClusterView, notes: Sequence[Note], drain: Json | None, availab
     if view.spec.exposure is not None:
         outside = [{"pod": pod.name, "address": address.for_clients()} for pod, address in known(view)]
         fields["exposure"] = {"addresses": outside}
+    if made:
+        fields["backup"] = made
     if view.observed.operator:
         fields["operator"] = view.observed.operator
     if available_image:
@@ -75,13 +78,14 @@ def _certificate(view: ClusterView) -> Json:
     }
 
 
-def _of_spec(view: ClusterView, notes: Sequence[Note]) -> list[Json]:
+def _of_spec(view: ClusterView, notes: Sequence[Note], more: Sequence[Json]) -> list[Json]:
     wrong = [note.message for note in notes if note.topic == "SpecValid"]
     found = [
         condition(
             "SpecValid", not wrong, "Invalid" if wrong else "Valid", "; ".join(wrong) or "the spec can be applied"
         ),
         condition("ReconcileSuccess", True, "Done", "the last round succeeded"),
+        *more,
     ]
     return dated(found, view.observed.status.get("conditions") or (), view.spec.generation, view.now_s)
 

@@ -123,6 +123,22 @@ class ExposureStatus(Part):
     )
 
 
+class BackupStatus(Part):
+    """The last scheduled backup."""
+
+    last_success_time: Timestamp | None = Field(default=None, description="When a backup was completed last.")
+    last_name: str | None = Field(
+        default=None, description="Its name, for `bootstrap.fromBackup.name`; absent if it is not known."
+    )
+    last_jobs: int | None = Field(default=None, description="How many jobs it has; each counts once.")
+    last_bytes: Number | None = Field(default=None, description="Its size in bytes.")
+    last_failure_time: Timestamp | None = Field(
+        default=None, description="When the last attempt failed; absent if it succeeded."
+    )
+    last_failure_message: str | None = Field(default=None, description="Why it failed.")
+    prune_error: str | None = Field(default=None, description="Why old backups cannot be deleted.")
+
+
 class ClusterStatus(Part):
     """The observed state of the cluster, and what the operator is doing."""
 
@@ -159,6 +175,7 @@ class ClusterStatus(Part):
         description="The Secret for clients, with the password in the key `password`; absent if there is no password.",
     )
     certificate: CertificateStatus | None = None
+    backup: BackupStatus | None = None
     conditions: tuple[Condition, ...] = Field(
         default=(), description="Conditions of the cluster.", json_schema_extra=map_by("type")
     )

@@ -13,12 +13,12 @@ from disque_operator.spec import UpgradeWindow
 _WEEK_DAYS = 7
 
 
-def zone_problem(window: UpgradeWindow) -> str:
-    """Return what is wrong with the time zone; empty if nothing is."""
+def zone_problem(time_zone: str) -> str:
+    """Return what is wrong with a time zone; empty if nothing is."""
     try:
-        ZoneInfo(window.time_zone)
+        ZoneInfo(time_zone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        return f"{window.time_zone!r} is not a time zone: use a name such as Europe/Berlin or UTC"
+        return f"{time_zone!r} is not a time zone: use a name such as Europe/Berlin or UTC"
     return ""
 
 

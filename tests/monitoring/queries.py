@@ -103,6 +103,7 @@ def operator_series() -> dict[str, set[str]]:
         "phase": "Running",
         "conditions": [{"type": "Ready", "status": "True", "reason": "AllMembersConnected"}],
         "drain": drain,
+        "backup": {"lastSuccessTime": "2026-07-14T02:00:41Z", "lastJobs": 1, "lastBytes": 1},
     }
     metrics.cluster("ns", "c", status, paused=False)
     samples = (sample for family in metrics.registry.collect() for sample in family.samples)

@@ -6,6 +6,7 @@ The resources are the samples that people start from, and one in which every fie
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +17,8 @@ from disque_operator.busmode import BusMode
 from disque_operator.certificate_files import Authorities, TlsFiles
 from disque_operator.observed import Passwords, Platform
 from disque_operator.pki import Pem
-from disque_operator.resources import Certificates, Wanted
+from disque_operator.resources import Certificates, Wanted, backups
+from disque_operator.resources.backups import Execution
 from disque_operator.spec import Spec, parse
 
 Json = dict[str, Any]
@@ -127,6 +129,23 @@ EVERYTHING: Final[Json] = {
             "secretName": "prometheus",
         }
     },
+    "backup": {
+        "store": {"url": "s3://backups/everything", "secretName": "s3"},
+        "schedule": "0 2 * * *",
+        "timeZone": "Europe/Berlin",
+        "suspend": False,
+        "days": 14,
+        "maxAgeSeconds": 100000,
+        "timeoutSeconds": 7200,
+        "resources": {"requests": {"cpu": "0.2", "memory": "512Mi"}},
+    },
+    "bootstrap": {
+        "fromBackup": {
+            "store": {"url": "file:///backups/everything", "claimName": "backups"},
+            "name": "shop.everything-20260714T020000Z",
+            "atMostOnce": "Queue",
+        }
+    },
     "drain": {"timeoutSeconds": 60, "onTimeout": "Retain"},
     "upgrade": {
         "soakSeconds": 1,
@@ -178,7 +197,14 @@ def children(body: Json) -> tuple[Json, ...]:
     services = (
         [resources.external_service(spec, outside, ordinal) for ordinal in range(spec.replicas)] if outside else []
     )
-    return (*resources.desired(spec, wanted), *services)
+    run = Execution(spec.image or "", wanted.platform)
+    return (*resources.desired(spec, wanted), *services, *_of_backups(spec, run))
+
+
+def _of_backups(spec: Spec, run: Execution) -> Iterator[Json]:
+    """Yield the objects that are applied or created on their own."""
+    if (scheduled := backups.cron_job(spec, run)) is not None:
+        yield scheduled
 
 
 def certificates(spec: Spec) -> Certificates:

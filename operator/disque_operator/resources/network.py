@@ -83,7 +83,8 @@ def _service_port(name: str, number: int, target: str) -> Json:
 def network_policy(spec: Spec, operator_namespace: str) -> Json | None:
     """Return the NetworkPolicy; None if the spec disables it.
 
-    Members reach each other on all ports, clients and monitoring theirs, and the operator those of both.
+    Members reach each other on all ports, clients and monitoring theirs, and the operator those of both. Backups need
+    all members.
     """
     network = spec.network_policy
     if not network.enabled:
@@ -92,6 +93,8 @@ def network_policy(spec: Spec, operator_namespace: str) -> Json | None:
     members: Json = {"podSelector": selector}
     served = client_ports(spec).values()
     clients, monitoring = list(network.clients), list(network.monitoring or network.clients)
+    if clients:
+        clients.append({"podSelector": {"matchLabels": names.runs_selector(spec.name)}})
     ingress = [
         _rule("from", [members], *served, names.BUS_PORT, names.HTTP_PORT),
         _rule("from", clients, *served),

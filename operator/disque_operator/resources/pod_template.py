@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Final
 
 from disque_operator import names
@@ -39,6 +40,12 @@ SCRAPED: Final = {"prometheus.io/scrape": "true", "prometheus.io/port": str(name
 """Annotations by which a Prometheus without the Prometheus Operator finds pods; the path is `/metrics`."""
 SEEDS_DELAY_S: Final = 10
 """How long a new broker waits for the CLUSTER MEET of the operator before it uses its seeds, in seconds."""
+UNPRIVILEGED: Final[Json] = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
+"""The security context of all containers."""
 START_S: Final = 600
 """How long a broker may take to answer after its start, in seconds. It answers while it loads its file."""
 
@@ -68,17 +75,17 @@ def _pod(spec: Spec, image: str, bus: BusMode, platform: Platform) -> Json:
         "enableServiceLinks": False,
         "restartPolicy": "Always",
         "terminationGracePeriodSeconds": grace_s(spec),
-        "securityContext": _security(platform),
+        "securityContext": security(platform),
         "containers": [_broker(spec, image, bus)],
         "volumes": _volumes(spec, bus),
-        **_placement(spec),
+        **placement(spec),
     }
     if spec.image_pull_secrets:
         pod["imagePullSecrets"] = [{"name": secret.name} for secret in spec.image_pull_secrets]
     return pod
 
 
-def _security(platform: Platform) -> Json:
+def security(platform: Platform) -> Json:
     """Return the security context. The user is that of the image, or the one that the platform assigns."""
     context: Json = {
         "runAsNonRoot": True,
@@ -124,11 +131,7 @@ def _broker(spec: Spec, image: str, bus: BusMode) -> Json:
         "livenessProbe": _probe(spec, "/livez", every_s=10, failures=6, timeout_s=5),
         "readinessProbe": _probe(spec, "/readyz", every_s=2, failures=2, timeout_s=2),
         "lifecycle": {"preStop": _get(spec, f"/stopz?timeout={STOP_TIMEOUT_S}")},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": UNPRIVILEGED,
         "volumeMounts": [
             {"name": names.DATA, "mountPath": DATA_PATH},
             {"name": "config", "mountPath": CONFIG_PATH, "readOnly": True},
@@ -178,30 +181,32 @@ def _volumes(spec: Spec, bus: BusMode) -> list[Json]:
     return [*volumes, {"name": names.DATA, "emptyDir": {}}] if spec.storage.ephemeral else volumes
 
 
-def _placement(spec: Spec) -> Json:
-    placement: Json = {
-        "affinity": _prefer_different_nodes(spec) | (spec.affinity or {}),
-        "topologySpreadConstraints": _spread(spec),
+def placement(spec: Spec, selector: Mapping[str, str] | None = None) -> Json:
+    """Return where pods run. `selector` selects the pods that are spread; default: those of the brokers."""
+    spread = dict(selector or names.selector(spec.name))
+    placed: Json = {
+        "affinity": _prefer_different_nodes(spread) | (spec.affinity or {}),
+        "topologySpreadConstraints": _spread(spec, spread),
         "tolerations": list(spec.tolerations),
         "nodeSelector": dict(spec.node_selector),
     }
     if spec.priority_class_name:
-        placement["priorityClassName"] = spec.priority_class_name
-    return {name: value for name, value in placement.items() if value}
+        placed["priorityClassName"] = spec.priority_class_name
+    return {name: value for name, value in placed.items() if value}
 
 
-def _prefer_different_nodes(spec: Spec) -> Json:
+def _prefer_different_nodes(selector: dict[str, str]) -> Json:
     """Return an affinity that prefers different Kubernetes nodes. A `podAntiAffinity` of the spec replaces it."""
     term = {
-        "labelSelector": {"matchLabels": names.selector(spec.name)},
+        "labelSelector": {"matchLabels": selector},
         "topologyKey": "kubernetes.io/hostname",
     }
     preferred = [{"weight": 100, "podAffinityTerm": term}]
     return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
 
 
-def _spread(spec: Spec) -> list[Json]:
-    """Return the constraints of the spec, or a spread over zones. The default selector is the cluster's pods."""
+def _spread(spec: Spec, selector: dict[str, str]) -> list[Json]:
+    """Return the constraints of the spec, or a spread over zones. `selector` is the default selector."""
     zones = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "ScheduleAnyway"}
     constraints = (zones,) if spec.topology_spread_constraints is None else spec.topology_spread_constraints
-    return [{"labelSelector": {"matchLabels": names.selector(spec.name)}, **constraint} for constraint in constraints]
+    return [{"labelSelector": {"matchLabels": selector}, **constraint} for constraint in constraints]

@@ -14,6 +14,8 @@ from disque_operator.spec import Spec, SpecFields
 
 _NOT_OF_PODS: Final = {*Spec.model_fields} - {*SpecFields.model_fields} | {
     "auth",
+    "backup",
+    "bootstrap",
     "drain",
     "exposure",
     "hibernate",

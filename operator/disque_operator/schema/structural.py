@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from disque_operator.apivalues import Json
 from disque_operator.schema.embedded import embedded
-from disque_operator.spec import EMBEDDED
+from disque_operator.sections import EMBEDDED
 
 _ORDER: Final = ("description", "type", "format")
 """Keywords that are written first."""
@@ -51,7 +51,8 @@ class _Converter:
             made["additionalProperties"] = self.node(found["additionalProperties"])
         if "properties" in found:
             made["properties"] = {name: self.node(below) for name, below in found["properties"].items()}
-            made |= self._object_default(made["properties"])
+            if "required" not in made:  # with a default the API server would add the object, and then reject it
+                made |= self._object_default(made["properties"])
         if not self._defaults or (is_optional and "properties" in made):
             made.pop("default", None)  # an optional object is absent unless it is given
         return {word: made[word] for word in sorted(made, key=_rank)}

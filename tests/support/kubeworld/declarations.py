@@ -7,6 +7,7 @@ from typing import Any, Final
 from disque_operator import names
 from disque_operator.actions import Command, WriteStatus
 from disque_operator.observe import declared, kept_in
+from disque_operator.runs import runs_of
 from support.kubeworld.brokers import BrokerProcess
 from support.kubeworld.objects import Api, ConflictError
 
@@ -15,10 +16,11 @@ PERMISSIONS: Final = frozenset({"@all", "@producer", "@consumer"})
 
 
 def declarations(api: Api, cluster: str, now_s: float) -> dict[str, Any]:
-    """Return the fields of `Observed` about users and queues."""
+    """Return the fields of `Observed` about users, queues and Jobs."""
     secrets = {name: item for (kind, name), item in api.objects.items() if kind == "Secret"}
     auth = secrets.get(names.auth_secret(cluster))
     return {
+        "runs": runs_of(api.objects, now_s),
         "users": declared(api.objects, names.USER_KIND, secrets),
         "queues": declared(api.objects, names.QUEUE_KIND, {}),
         "kept_users": kept_in(auth, "users", now_s),

@@ -47,6 +47,12 @@ class Api:
         self.touch(live)
         return live
 
+    def create(self, manifest: Json) -> None:
+        """Create an object for the operator, which must not exist."""
+        if (manifest["kind"], manifest["metadata"]["name"]) in self.objects:
+            raise ConflictError(f"{manifest['metadata']['name']} exists")
+        self.put(manifest)
+
     def touch(self, live: Json) -> None:
         """Give an object a new version."""
         live["metadata"]["resourceVersion"] = str(self.serial())

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod, Issue, WriteStatus
+from disque_operator.actions import Action, Apply, Command, Create, DeleteChild, DeletePod, Issue, WriteStatus
 from disque_operator.apivalues import Json
 from disque_operator.decisions import Plan
 from disque_operator.members import ClusterView
@@ -148,10 +148,12 @@ def short(action: Action) -> str:
         return f"issue {action.manifest['metadata']['name']}"
     if isinstance(action, WriteStatus):
         return f"status {action.resource['kind']} {action.resource['metadata']['name']}"
+    if isinstance(action, Create):
+        return f"create {_what(action)}"
     return f"apply {_what(action)}"
 
 
-def _what(action: Apply) -> str:
+def _what(action: Apply | Create) -> str:
     manifest = action.manifest
     if manifest["kind"] == "StatefulSet":
         return f"StatefulSet {manifest['spec']['replicas']}"

@@ -14,7 +14,7 @@ import random
 from typing import Any, Final
 
 from disque_operator import names
-from disque_operator.actions import Action, Apply, Command, DeleteChild, DeletePod, Issue, WriteStatus
+from disque_operator.actions import Action, Apply, Command, Create, DeleteChild, DeletePod, Issue, WriteStatus
 from disque_operator.apivalues import Json, seconds
 from disque_operator.brokers import CommandFailedError
 from disque_operator.busmode import read_mode
@@ -27,6 +27,7 @@ from disqued.resp.words import split_words
 from support.kubeworld.brokers import BrokerProcess, Bus, Disk
 from support.kubeworld.certificates import MountedCertificates
 from support.kubeworld.declarations import declarations, execute, told_by, write_status
+from support.kubeworld.jobs import JobController
 from support.kubeworld.objects import Api, ConflictError, InvariantError
 from support.kubeworld.pods import PodState
 from support.kubeworld.services import NODE_ADDRESSES, ServiceController
@@ -78,6 +79,7 @@ class World:
         self.storage = VolumeStore(self.api)
         self.services = ServiceController(self.api)
         self.sees_nodes = True
+        self.jobs = JobController(self.api, self.bus, self.disks)
         self.slow_load_s = 2.0
         self.changed = True
         """Whether a watch would report a change."""
@@ -134,8 +136,8 @@ class World:
             self._control()
         for pod in list(self.pods.values()):
             self._kubelet(pod)
-        self.changed = self.storage.step(self.now_s) or self.changed
-        self.changed = self.services.step(self.now_s) or self.changed
+        stepped = (self.storage.step(self.now_s), self.services.step(self.now_s), self.jobs.step(self.now_s))
+        self.changed = any((*stepped, self.changed))
         self.bus.step(self.now_s, dict.fromkeys(self.pods, True))
         self._check_bus()
         self.certificates.step(self.spec, self.now_s, self.pods)
@@ -466,6 +468,8 @@ class World:
             self.api.apply(action.manifest)
         elif isinstance(action, Issue):
             self.api.apply(action.filled())
+        elif isinstance(action, Create):
+            self.api.create(action.manifest)
         elif isinstance(action, DeleteChild):
             self._delete_child(action)
         elif isinstance(action, DeletePod):
