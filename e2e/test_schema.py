@@ -198,6 +198,7 @@ GOOD: Final[tuple[Json, ...]] = (
 )
 BROKER: Final[Json] = {"name": "broker"}
 NODE_PORT: Final[Json] = {"type": "NodePort"}
+ON_PORT: Final[Json] = NODE_PORT | {"nodePort": 31000}
 BALANCED: Final[Json] = {"type": "LoadBalancer"}
 OF_A_CLASS: Final[Json] = BALANCED | {"loadBalancerClass": "x"}
 BAD: Final[tuple[tuple[Json, str], ...]] = (

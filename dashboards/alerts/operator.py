@@ -43,6 +43,18 @@ OPERATOR: Final = Group(
             uids.OPERATOR,
         ),
         Alert(
+            "DisqueNotExposed",
+            Severity.WARNING,
+            "30m",
+            'max by (namespace, cluster) (disque_operator_cluster_condition{condition="Exposed"}) == 0\n'
+            "unless on (namespace, cluster) "
+            'disque_operator_cluster_phase{phase=~"Paused|Hibernating|Hibernated"} == 1',
+            f"Clients outside of Kubernetes cannot reach all members of {CLUSTER}",
+            "For 30 minutes a member has had no external address, or the certificate has not had it. The condition "
+            "Exposed says which one, and why.",
+            uids.OPERATOR,
+        ),
+        Alert(
             "DisqueResizeFailing",
             Severity.WARNING,
             "15m",

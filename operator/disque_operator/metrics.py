@@ -131,7 +131,8 @@ class Metrics:
     def cluster(self, namespace: str, name: str, status: Json, *, paused: bool) -> None:
         """Record the state of a cluster."""
         self._paused.labels(namespace, name).set(paused)
-        self._reason.remove_by_labels({"namespace": namespace, "cluster": name})
+        for metric in (self._condition, self._reason):  # conditions such as Exposed are absent at times
+            metric.remove_by_labels({"namespace": namespace, "cluster": name})
         for condition in status.get("conditions") or ():
             self._condition.labels(namespace, name, condition["type"]).set(condition["status"] == "True")
             self._reason.labels(namespace, name, condition["type"], condition["reason"]).set(1)

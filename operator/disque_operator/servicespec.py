@@ -72,6 +72,18 @@ def _service_rules(path: str) -> tuple[dict[str, JsonValue], ...]:
     )
 
 
+_NODE_PORTS: Final = ("nodePort", "tlsNodePort")
+
+
+def _apart(one: str, other: str, *, same: bool = False) -> str:
+    """Return the condition that the ports of members beginning with `one` and `other` do not overlap; or are the same.
+
+    Both are fields with their objects.
+    """
+    far = f"{one} >= {other} + {MOST_MEMBERS} || {other} >= {one} + {MOST_MEMBERS}"
+    return f"!has({one}) || !has({other}) || {far}" + (f" || {one} == {other}" if same else "")
+
+
 class ClientService(ServiceFields):
     """The service that clients use: `<name>.<namespace>.svc`."""
 
@@ -108,10 +120,18 @@ class Exposure(ServiceFields):
                 "exposure.nodePort and exposure.tlsNodePort need exposure.type: NodePort",
             ),
             rule(
-                f"!has(self.nodePort) || !has(self.tlsNodePort) || self.tlsNodePort >= self.nodePort + {MOST_MEMBERS} "
-                f"|| self.nodePort >= self.tlsNodePort + {MOST_MEMBERS}",
+                _apart("self.nodePort", "self.tlsNodePort"),
                 f"exposure.nodePort and exposure.tlsNodePort must be at least {MOST_MEMBERS} apart, because each "
                 "member has a port of each",
+            ),
+            *(
+                rule(
+                    _apart(f"self.{name}", f"oldSelf.{former}", same=name == former),
+                    f"exposure.{name} must be at least {MOST_MEMBERS} from the present exposure.{former}, because no "
+                    "member can have a port while another one has it",
+                )
+                for name in _NODE_PORTS
+                for former in _NODE_PORTS
             ),
             rule("self.port != self.tlsPort", "exposure.port and exposure.tlsPort must be different"),
         )

@@ -389,6 +389,7 @@ def test_metrics_of_a_cluster_are_removed_with_it() -> None:
             one.subject.changed(KEY)
             await one.round()
             assert value("disque_operator_drain_jobs_left") is None
+            assert value("disque_operator_cluster_condition", condition="Ready") is None, "the status has no such one"
             assert value("disque_operator_paused") == 1
             one.metrics.clear("ns", "c")
             for name in ("cluster_phase", "cluster_condition", "cluster_members", "paused"):
