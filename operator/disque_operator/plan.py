@@ -13,14 +13,15 @@ round observes again and continues from there.
 6. `claims`: unmark claims before a pod uses them again; delete claims that are not needed
 7. `drain`: brokers that leave without a purpose stay
 8. `scale` (with `drain`): how many pods to run now; then drains by annotation
-9. `updates`: the image, and whether pods may be replaced that only the operator wants to replace
-10. `children`: create and restore objects
-11. `rollout`: replace pods, one at a time
-12. `settings`: directives that change at run time
-13. `users`, `queues`: DisqueUsers and DisqueQueues of the cluster
-14. `exposure`: the services for clients outside of Kubernetes
-15. `claims`: expand claims
-16. `backups`: the CronJob that makes backups
+9. `bootstrap`: restore a backup before a new cluster has members
+10. `updates`: the image, and whether pods may be replaced that only the operator wants to replace
+11. `children`: create and restore objects
+12. `rollout`: replace pods, one at a time
+13. `settings`: directives that change at run time
+14. `users`, `queues`: DisqueUsers and DisqueQueues of the cluster
+15. `exposure`: the services for clients outside of Kubernetes
+16. `claims`: expand claims
+17. `backups`: the CronJob that makes backups
 
 The first action that fails ends the round. Actions that may fail for long because of a user's mistake, such as an
 invalid template, a rejected directive or a StorageClass that cannot expand, therefore come after those that keep the
@@ -34,6 +35,7 @@ from typing import Final
 
 from disque_operator import (
     backups,
+    bootstrap,
     bus,
     certificates,
     children,
@@ -161,6 +163,8 @@ def _decide(view: ClusterView, fresh: str) -> _Decided:
     update = updates.decide(view, guard.mode)
     user = users.decide(view, fresh, certificate.wanted.trusted)
     queue = queues.decide(view)
+    run = Execution(update.image, view.observed.platform)
+    restored = bootstrap.decide(view, run)
     wanted = Wanted(
         size.replicas,
         password.wanted,
@@ -177,15 +181,19 @@ def _decide(view: ClusterView, fresh: str) -> _Decided:
         users=user.kept,
         queues=queue.kept,
         platform=view.observed.platform,
+        waits_for_restore=restored.waits,
     )
-    scheduled = backups.decide(view, Execution(update.image, view.observed.platform))
+    scheduled = backups.decide(view, run)
     marks = claims.decide(view, size.replicas, size.drained)
     objects = children.decide(view, wanted)
     noted = Decision(notes=update.notes)
     outside = exposure.decide(view, max(size.replicas, size.hibernated_members))
     exposed = joined((children.services(view, outside.manifests), outside.decision))
+    if restored.waits:
+        decision = joined((*secured, objects, user.decision, queue.decision, restored.decision, noted))
+        return _Decided(decision, update.turn, None, update.available_image)
     if size.replicas == 0:
-        others = (user.decision, queue.decision, exposed, scheduled, noted)
+        others = (user.decision, queue.decision, exposed, scheduled, restored.decision, noted)
         decision = joined((*secured, marks, objects, size.decision, *others))
         return _Decided(decision, update.turn, None, update.available_image)
     replaced = rollout.drained_first(view)
@@ -196,7 +204,16 @@ def _decide(view: ClusterView, fresh: str) -> _Decided:
     busy = size.decision.disrupts or by_annotation.decision.disrupts or bool(cancelled)
     rolled = Outcome(Decision()) if _applies_template(objects) else rollout.decide(view, busy=busy)
     first = [*secured, heal.decide(view), marks, Decision(cancelled), size.decision, by_annotation.decision]
-    last = [settings.decide(view), user.decision, queue.decision, exposed, claims.resize(view), scheduled, noted]
+    last = [
+        settings.decide(view),
+        user.decision,
+        queue.decision,
+        exposed,
+        claims.resize(view),
+        scheduled,
+        restored.decision,
+        noted,
+    ]
     entry = size.entry or by_annotation.entry or rolled.entry
     return _Decided(joined([*first, objects, rolled.decision, *last]), update.turn, entry, update.available_image)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from disque_operator import backups, names
+from disque_operator import backups, bootstrap, names
 from disque_operator.addresses import known
 from disque_operator.apivalues import Json, timestamp
 from disque_operator.conditions import condition, conditions, dated
@@ -56,6 +56,8 @@ def status(view: ClusterView, notes: Sequence[Note], drain: Json | None, availab
         fields["exposure"] = {"addresses": outside}
     if made:
         fields["backup"] = made
+    if restored := bootstrap.state(view):
+        fields["bootstrap"] = restored
     if view.observed.operator:
         fields["operator"] = view.observed.operator
     if available_image:

@@ -139,6 +139,18 @@ class BackupStatus(Part):
     prune_error: str | None = Field(default=None, description="Why old backups cannot be deleted.")
 
 
+class BootstrapStatus(Part):
+    """The backup of which the cluster was made."""
+
+    backup: str | None = Field(default=None, description="Name of the backup.")
+    members: int | None = Field(default=None, description="The number of members to which it is restored.")
+    jobs: int | None = Field(default=None, description="How many jobs were restored; each counts once.")
+    message: str | None = Field(default=None, description="Why the restore does not succeed; absent if it does.")
+    completed_at: Timestamp | None = Field(
+        default=None, description="When it was complete. Nothing is restored to the cluster afterwards."
+    )
+
+
 class ClusterStatus(Part):
     """The observed state of the cluster, and what the operator is doing."""
 
@@ -176,6 +188,7 @@ class ClusterStatus(Part):
     )
     certificate: CertificateStatus | None = None
     backup: BackupStatus | None = None
+    bootstrap: BootstrapStatus | None = None
     conditions: tuple[Condition, ...] = Field(
         default=(), description="Conditions of the cluster.", json_schema_extra=map_by("type")
     )

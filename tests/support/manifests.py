@@ -205,6 +205,11 @@ def _of_backups(spec: Spec, run: Execution) -> Iterator[Json]:
     """Yield the objects that are applied or created on their own."""
     if (scheduled := backups.cron_job(spec, run)) is not None:
         yield scheduled
+    if spec.bootstrap is not None:
+        source = spec.bootstrap.from_backup
+        yield backups.find_job(spec, run, source, spec.replicas)
+        yield backups.restored_claim(spec, 0)
+        yield backups.restore_job(spec, run, source, source.name, spec.replicas, 0, "claim-uid")
 
 
 def certificates(spec: Spec) -> Certificates:

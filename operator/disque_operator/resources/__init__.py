@@ -59,7 +59,7 @@ def desired(spec: Spec, wanted: Wanted) -> tuple[Json, ...]:
         network_policy(spec, wanted.operator_namespace),
         disruption_budget(spec, wanted),
         pod_monitor(spec) if wanted.platform.pod_monitors else None,
-        stateful_set(spec, wanted),
+        None if wanted.waits_for_restore else stateful_set(spec, wanted),
     )
     return tuple(manifest for manifest in manifests if manifest is not None)
 

@@ -18,6 +18,7 @@ from disque_operator.observed import Platform
 from disque_operator.resources.common import DATA_PATH, child
 from disque_operator.resources.encryption import TLS_PATH, client_port, secret_name, serves_plain, serves_tls
 from disque_operator.resources.pod_template import UNPRIVILEGED, placement, security
+from disque_operator.resources.workload import claim_template
 from disque_operator.spec import Spec
 
 SCHEDULE: Final = "scheduled"
@@ -81,7 +82,9 @@ def find_job(spec: Spec, run: Execution, source: FromBackup, members: int) -> Js
     return _owned(spec, names.find_job(spec.name), names.RUN_FIND, body, {names.MEMBERS: str(members)})
 
 
-def restore_job(spec: Spec, run: Execution, source: FromBackup, backup: str, members: int, ordinal: int) -> Json:
+def restore_job(
+    spec: Spec, run: Execution, source: FromBackup, backup: str, members: int, ordinal: int, claim_uid: str
+) -> Json:
     """Return the Job that writes the files of a member to its volume, which no broker has used."""
     port = names.CLIENT_PORT if serves_plain(spec) else names.TLS_PORT
     nodes = [f"{names.pod_host(spec.name, spec.namespace, one)}:{port}@{names.BUS_PORT}" for one in range(members)]
@@ -93,8 +96,15 @@ def restore_job(spec: Spec, run: Execution, source: FromBackup, backup: str, mem
     store = _store(source.store, read_only=True)
     pod = _pod(spec, run, names.RUN_RESTORE, words, spec.resources, store, data)
     pod["spec"] |= placement(spec, names.runs_selector(spec.name))
-    notes = {names.BACKUP_NAME: backup, names.MEMBERS: str(members)}
+    notes = {names.BACKUP_NAME: backup, names.MEMBERS: str(members), names.CLAIM_UID: claim_uid}
     return _owned(spec, names.restore_job(spec.name, ordinal), names.RUN_RESTORE, _job(pod), notes)
+
+
+def restored_claim(spec: Spec, ordinal: int) -> Json:
+    """Return the volume claim of a member to which a backup is restored, as the StatefulSet would create it."""
+    claim = claim_template(spec)
+    name = names.volume_claim(spec.name, ordinal)
+    return claim | {"metadata": claim["metadata"] | {"name": name, "namespace": spec.namespace}}
 
 
 def _making(spec: Spec, run: Execution, store: BackupStore, label: str, words: list[str]) -> Json:

@@ -71,6 +71,8 @@ class Wanted:
     queues: Mapping[str, Kept] = field(default_factory=dict)
     """What the Secret `names.auth_secret` keeps about users and queues, by name."""
     platform: Platform = field(default_factory=Platform)
+    waits_for_restore: bool = False
+    """Whether the StatefulSet must not be created yet, because a backup is being restored to its volumes."""
 
 
 def child(

@@ -48,7 +48,7 @@ def stateful_set(spec: Spec, wanted: Wanted) -> Json:
     }
     if not spec.storage.ephemeral:
         body["persistentVolumeClaimRetentionPolicy"] = {"whenDeleted": "Retain", "whenScaled": "Retain"}
-        body["volumeClaimTemplates"] = list(wanted.claim_templates) or [_claim_template(spec)]
+        body["volumeClaimTemplates"] = list(wanted.claim_templates) or [claim_template(spec)]
     annotations = {
         names.HIBERNATED_MEMBERS: str(wanted.hibernated_members or ""),
         names.IMAGE: wanted.image,
@@ -72,7 +72,8 @@ def spec_digest(spec: Spec, bus: BusMode) -> str:
     return digest(asked | exposed | bus.arguments() | {"restart": spec.annotations.get(names.RESTART_AT, "")})
 
 
-def _claim_template(spec: Spec) -> Json:
+def claim_template(spec: Spec) -> Json:
+    """Return the template of the volume claims."""
     claim: Json = {
         "accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": spec.storage.size}},
