@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 from typing import Final
 
 import pytest
 
-from disqued.client import Client
+from disqued.client import Client, tls_context
 from disqued.client.errors import DisqueError
 from e2e.support.brokers import Broker, poll
-from e2e.support.cluster import SMALL, DisqueCluster
+from e2e.support.cluster import SMALL, DisqueCluster, is_running
 from e2e.support.kube import Json, Kube
 from e2e.support.load import Load
 from e2e.support.settings import Settings
@@ -18,6 +19,8 @@ from e2e.support.settings import Settings
 ROLLOUT_S: Final = 300
 ANNOUNCED_S: Final = 60
 CONNECT_S: Final = 5.0
+RENEWAL_S: Final = 180
+"""The kubelet updates mounted Secrets once per minute, and may be a minute late."""
 EXTERNAL_PORT: Final = 7713
 NAMED: Final[Json] = {"type": "ClusterIP", "host": "{pod}.jobs.example.com"}
 
@@ -71,6 +74,11 @@ def is_reachable(address: str) -> bool:
     return True
 
 
+def skip_if_unreachable(found: set[str]) -> None:
+    if not any(map(is_reachable, found)):
+        pytest.skip(f"node ports cannot be reached from this machine: no connection to {', '.join(sorted(found))}")
+
+
 def test_cluster_is_exposed_under_load_and_each_member_serves_clients_outside(
     cluster: DisqueCluster, kube: Kube, settings: Settings
 ) -> None:
@@ -88,8 +96,7 @@ def test_cluster_is_exposed_under_load_and_each_member_serves_clients_outside(
     found = wait_announced(kube, cluster, 3)
     assert [inside(cluster, ordinal) for ordinal in range(3)] == [pod_hosts(cluster, 3)] * 3
 
-    if not any(map(is_reachable, found)):
-        pytest.skip(f"node ports cannot be reached from this machine: no connection to {', '.join(sorted(found))}")
+    skip_if_unreachable(found)
     for number, address in enumerate(sorted(found)):
         with Client([address], password=cluster.password, discover=False) as client:
             assert {f"{node.host}:{node.port}" for node in client.hello().nodes} == found
@@ -110,6 +117,32 @@ def _adds(client: Client) -> bool:
         return bool(client.add("outside", "body", replicate=2))
     except DisqueError:
         return False
+
+
+def test_clients_outside_verify_members_by_the_addresses_of_their_nodes(
+    cluster: DisqueCluster, kube: Kube, tmp_path: Path
+) -> None:
+    cluster.create(replicas=2, resources=SMALL, tls={"enabled": True}, exposure={"type": "NodePort"})
+    cluster.wait(lambda status: is_running(status, 2), "the operator verifies all members")
+    cluster.wait_condition("Exposed", "True")
+    found = set(addresses(cluster))
+    assert len(found) == 2
+    skip_if_unreachable(found)
+    authority = tmp_path / "ca.crt"
+    authority.write_text(kube.get("ConfigMap", "shop-ca", cluster.namespace)["data"]["ca.crt"])
+
+    def members(address: str) -> set[str]:
+        settings = tls_context(cafile=str(authority))
+        with Client([address], password=cluster.password, tls=settings, discover=False) as client:
+            return {f"{node.host}:{node.port}" for node in client.hello().nodes}
+
+    def are_verified() -> bool:
+        try:
+            return all(members(address) == found for address in found)
+        except DisqueError:
+            return False
+
+    poll(are_verified, "every member has a certificate with its address", RENEWAL_S)
 
 
 def test_names_and_types_change_without_a_restart_and_services_go_with_their_members(

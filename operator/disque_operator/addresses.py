@@ -69,8 +69,8 @@ def external_address(view: ClusterView, pod: Pod) -> ExternalAddress | Missing |
         return None
     name = names.external_service(view.spec.name, pod.ordinal)
     live = view.observed.children.get(("Service", name))
-    if live is None or live["spec"].get("type") != exposure.type:
-        return Missing("ServicePending", f"the Service {name} does not exist yet")
+    if live is None or "deletionTimestamp" in live["metadata"] or live["spec"].get("type") != exposure.type:
+        return Missing("ServicePending", f"the Service {name} is not made yet")
     open_ports = pod.external & external_ports(view.spec).keys()
     if not open_ports:
         return _without_ports(pod)
@@ -139,17 +139,17 @@ def _host(view: ClusterView, exposure: Exposure, pod: Pod, live: Json) -> str | 
     if exposure.type == "ClusterIP":
         return own
     if exposure.type == "LoadBalancer":
-        return _of_load_balancer(live, own)
+        return _of_load_balancer(exposure, live, own)
     return own or _of_node(view, exposure, pod)
 
 
-def _of_load_balancer(live: Json, own: str) -> str | Missing:
+def _of_load_balancer(exposure: Exposure, live: Json, own: str) -> str | Missing:
     ingress = ((live.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
-    given = next((host for entry in ingress if (host := entry.get("ip") or entry.get("hostname"))), "")
+    given = [str(host) for entry in ingress if (host := entry.get("ip") or entry.get("hostname"))]
     name = live["metadata"]["name"]
     if not given:
         return Missing("LoadBalancerPending", f"the Service {name} has no load balancer yet: see its events")
-    return own or str(given)
+    return own or _of_family(given, exposure)
 
 
 def _of_node(view: ClusterView, exposure: Exposure, pod: Pod) -> str | Missing:
@@ -167,18 +167,15 @@ def _of_node(view: ClusterView, exposure: Exposure, pod: Pod) -> str | Missing:
 
 
 def _preferred(addresses: Sequence[tuple[str, str]], exposure: Exposure) -> str:
-    """Return the address of the preferred type, and of the preferred family among those."""
-    for kind in exposure.address_types:
-        of_kind = [address for found, address in addresses if found == kind]
-        of_family = [address for address in of_kind if _has_family(address, exposure.ip_families)]
-        if of_kind:
-            return (of_family or of_kind)[0]
-    return ""
+    """Return the address of the preferred type; empty if there is none of any type."""
+    by_type = ([address for found, address in addresses if found == kind] for kind in exposure.address_types)
+    return next((_of_family(of_type, exposure) for of_type in by_type if of_type), "")
 
 
-def _has_family(address: str, families: Sequence[str]) -> bool:
-    found = ip_of(address)
-    return not families or (found is not None and f"IPv{found.version}" == families[0])
+def _of_family(hosts: Sequence[str], exposure: Exposure) -> str:
+    """Return the first host of the preferred family, or the first one if there is none."""
+    preferred = exposure.ip_families[:1]
+    return next((host for host in hosts if (ip := ip_of(host)) and f"IPv{ip.version}" in preferred), hosts[0])
 
 
 def _ports(live: Json, number: str) -> dict[str, int]:

@@ -44,5 +44,6 @@ def decide(view: ClusterView, members: int) -> ExposureDecision:
 def _of_nobody(view: ClusterView, ordinals: set[int]) -> Iterator[DeleteChild]:
     for (kind, name), live in view.observed.children.items():
         ordinal = names.external_ordinal(view.spec.name, name) if kind == "Service" else None
-        if ordinal is not None and ordinal not in ordinals and has_owner(live, view.spec.uid):
+        is_left = ordinal is not None and ordinal not in ordinals and has_owner(live, view.spec.uid)
+        if is_left and "deletionTimestamp" not in live["metadata"]:  # a load balancer is removed before its service
             yield DeleteChild(kind, name, live["metadata"]["uid"], "it is no longer desired")

@@ -14,7 +14,7 @@ from disque_operator.servicespec import Exposure
 from disque_operator.spec import Tls
 from support.kubeworld.scenario import Scenario, a_spec, check_settled
 from support.kubeworld.services import LOAD_BALANCER_S
-from support.kubeworld.values import condition, decided, pod, reported
+from support.kubeworld.values import changed, condition, decided, pod, reported
 
 NODE_PORT: Final = Exposure(type="NodePort")
 BALANCED: Final = Exposure(type="LoadBalancer")
@@ -108,6 +108,16 @@ def test_changed_address_of_a_load_balancer_is_announced() -> None:
     scenario.world.changed = True
     scenario.run(5)
     assert announced(scenario)[0] == addresses(scenario)[0] == "lb-7.example.net:7711"
+
+
+def test_load_balancer_of_both_families_is_announced_by_the_preferred_one() -> None:
+    ingress = [{"ip": "198.51.100.7"}, {"ip": "2001:db8::7"}]
+    both = Exposure(type="LoadBalancer", ip_families=("IPv6", "IPv4"), ip_family_policy="PreferDualStack")
+    for exposure, host in ((BALANCED, "198.51.100.7"), (both, "[2001:db8::7]")):
+        scenario = exposed(exposure)
+        live = service(scenario)
+        live["status"] = {"loadBalancer": {"ingress": ingress}}
+        assert f"mail-0: CONFIG SET cluster-announce-external {host}:7711" in decided(view_of(scenario))
 
 
 def test_host_names_are_those_of_the_pattern() -> None:
@@ -239,6 +249,17 @@ def test_service_of_a_removed_member_is_deleted_when_its_pod_is_gone() -> None:
     scenario.settle()
     assert services(scenario) == [f"mail-{ordinal}-external" for ordinal in range(4)]
     check_settled(scenario)
+
+
+def test_service_that_waits_for_the_end_of_its_load_balancer_is_deleted_once_and_not_announced() -> None:
+    scenario = exposed(BALANCED)
+    scenario.run(60)
+    service(scenario)["metadata"]["deletionTimestamp"] = "2027-01-15T08:00:00Z"
+    view = view_of(scenario)
+    assert reported(view, "Exposed") == ("False", "ServicePending")
+    assert "mail-0: CONFIG SET cluster-announce-external " in decided(view)
+    deleted = [action for action in decided(changed(view, exposure=None)) if action.startswith("delete")]
+    assert deleted == ["delete Service mail-1-external", "delete Service mail-2-external"]
 
 
 def test_hibernated_cluster_keeps_its_services() -> None:

@@ -13,7 +13,7 @@ from disque_operator.certificate_files import AUTHORITY, CERTIFICATE, KEY
 from disque_operator.pki import CertificateFacts
 from disque_operator.servicespec import Exposure
 from disque_operator.spec import IssuerReference, Tls
-from support.kubeworld.scenario import Scenario, a_spec, check_settled
+from support.kubeworld.scenario import FaultRates, Scenario, a_spec, check_settled, recover
 from support.kubeworld.values import condition
 
 DAY_S: Final = 86400.0
@@ -167,3 +167,12 @@ def test_operator_that_ends_between_two_steps_continues(crash_after: int) -> Non
     scenario.settle()
     check_settled(scenario)
     assert condition(scenario.world.status, "Exposed") == ("True", "AddressesKnown")
+
+
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_exposed_cluster_with_tls_settles_after_faults(seed: int) -> None:
+    scenario = Scenario(a_spec(exposure=NODE_PORT, tls=TLS), seed)
+    scenario.settle()
+    scenario.rates = FaultRates(crash=0.1, stale=0.1, conflict=0.05, fault=0.06)
+    scenario.run(300)
+    recover(scenario)
