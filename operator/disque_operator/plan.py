@@ -187,14 +187,12 @@ def _decide(view: ClusterView, fresh: str) -> _Decided:
     marks = claims.decide(view, size.replicas, size.drained)
     objects = children.decide(view, wanted)
     noted = Decision(notes=update.notes)
-    outside = exposure.decide(view, max(size.replicas, size.hibernated_members))
-    exposed = joined((children.services(view, outside.manifests), outside.decision))
+    others = joined((user.decision, queue.decision, _exposed(view, max(size.replicas, size.hibernated_members))))
     if restored.waits:
-        decision = joined((*secured, objects, user.decision, queue.decision, restored.decision, noted))
+        decision = joined((*secured, objects, others, restored.decision, noted))
         return _Decided(decision, update.turn, None, update.available_image)
     if size.replicas == 0:
-        others = (user.decision, queue.decision, exposed, scheduled, restored.decision, noted)
-        decision = joined((*secured, marks, objects, size.decision, *others))
+        decision = joined((*secured, marks, objects, size.decision, others, scheduled, restored.decision, noted))
         return _Decided(decision, update.turn, None, update.available_image)
     replaced = rollout.drained_first(view)
     victim = names.pod(view.spec.name, size.victim) if size.victim is not None else ""
@@ -204,18 +202,15 @@ def _decide(view: ClusterView, fresh: str) -> _Decided:
     busy = size.decision.disrupts or by_annotation.decision.disrupts or bool(cancelled)
     rolled = Outcome(Decision()) if _applies_template(objects) else rollout.decide(view, busy=busy)
     first = [*secured, heal.decide(view), marks, Decision(cancelled), size.decision, by_annotation.decision]
-    last = [
-        settings.decide(view),
-        user.decision,
-        queue.decision,
-        exposed,
-        claims.resize(view),
-        scheduled,
-        restored.decision,
-        noted,
-    ]
+    last = [settings.decide(view), others, claims.resize(view), scheduled, restored.decision, noted]
     entry = size.entry or by_annotation.entry or rolled.entry
     return _Decided(joined([*first, objects, rolled.decision, *last]), update.turn, entry, update.available_image)
+
+
+def _exposed(view: ClusterView, members: int) -> Decision:
+    """Decide about the services for clients outside of Kubernetes."""
+    outside = exposure.decide(view, members)
+    return joined((children.services(view, outside.manifests), outside.decision))
 
 
 def _applies_template(objects: Decision) -> bool:
