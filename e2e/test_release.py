@@ -23,6 +23,15 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+class ClusterOfBoth(DisqueCluster):
+    """A cluster whose password is read where both releases have it."""
+
+    @property
+    def client_secret(self) -> str:
+        """Name of the Secret of the brokers; the last release has none for clients."""
+        return f"{self.name}-auth"
+
+
 @pytest.mark.alone
 @pytest.mark.usefixtures("no_operator")
 @pytest.mark.timeout(2400)  # it may build the images of the last release
@@ -31,7 +40,7 @@ def test_cluster_is_upgraded_from_the_last_release_and_back_without_losing_a_job
 ) -> None:
     last = lastrelease.load()
     system, home = namespaces(), namespaces()
-    cluster = DisqueCluster(kube, home, "shop", last.image)
+    cluster = ClusterOfBoth(kube, home, "shop", last.image)
     with Release(system, "system") as operator:
         operator.install(last.operator_chart, operator_values(last.operator_image), "--take-ownership", "--wait")
         cluster.create(replicas=3)
