@@ -7,7 +7,7 @@
 | a service of a member that is gone, or `spec.exposure` is removed | delete it |
 
 Only services with the names of members are deleted. A member that is drained keeps its service until its pod is gone.
-The services come late in the plan: a port that is taken, or a quota for load balancers, may refuse them for long.
+The services come last in the plan: a port that is taken, or a quota for load balancers, may refuse them for long.
 """
 
 from __future__ import annotations

@@ -19,9 +19,9 @@ round observes again and continues from there.
 12. `rollout`: replace pods, one at a time
 13. `settings`: directives that change at run time
 14. `users`, `queues`: DisqueUsers and DisqueQueues of the cluster
-15. `exposure`: the services for clients outside of Kubernetes
-16. `claims`: expand claims
-17. `backups`: the CronJob that makes backups
+15. `claims`: expand claims
+16. `backups`: the CronJob that makes backups
+17. `exposure`: the services for clients outside of Kubernetes
 
 The first action that fails ends the round. Actions that may fail for long because of a user's mistake, such as an
 invalid template, a rejected directive or a StorageClass that cannot expand, therefore come after those that keep the
@@ -187,12 +187,14 @@ def _decide(view: ClusterView, fresh: str) -> _Decided:
     marks = claims.decide(view, size.replicas, size.drained)
     objects = children.decide(view, wanted)
     noted = Decision(notes=update.notes)
-    others = joined((user.decision, queue.decision, _exposed(view, max(size.replicas, size.hibernated_members))))
+    declared = joined((user.decision, queue.decision))
+    exposed = _exposed(view, max(size.replicas, size.hibernated_members))
     if restored.waits:
-        decision = joined((*secured, objects, others, restored.decision, noted))
+        decision = joined((*secured, objects, declared, restored.decision, noted))
         return _Decided(decision, update.turn, None, update.available_image)
     if size.replicas == 0:
-        decision = joined((*secured, marks, objects, size.decision, others, scheduled, restored.decision, noted))
+        others = (declared, scheduled, restored.decision, exposed, noted)
+        decision = joined((*secured, marks, objects, size.decision, *others))
         return _Decided(decision, update.turn, None, update.available_image)
     replaced = rollout.drained_first(view)
     victim = names.pod(view.spec.name, size.victim) if size.victim is not None else ""
@@ -202,7 +204,7 @@ def _decide(view: ClusterView, fresh: str) -> _Decided:
     busy = size.decision.disrupts or by_annotation.decision.disrupts or bool(cancelled)
     rolled = Outcome(Decision()) if _applies_template(objects) else rollout.decide(view, busy=busy)
     first = [*secured, heal.decide(view), marks, Decision(cancelled), size.decision, by_annotation.decision]
-    last = [settings.decide(view), others, claims.resize(view), scheduled, restored.decision, noted]
+    last = [settings.decide(view), declared, claims.resize(view), scheduled, restored.decision, exposed, noted]
     entry = size.entry or by_annotation.entry or rolled.entry
     return _Decided(joined([*first, objects, rolled.decision, *last]), update.turn, entry, update.available_image)
 

@@ -262,6 +262,15 @@ def test_service_that_waits_for_the_end_of_its_load_balancer_is_deleted_once_and
     assert deleted == ["delete Service mail-1-external", "delete Service mail-2-external"]
 
 
+def test_service_that_the_api_server_may_refuse_is_applied_after_everything_else() -> None:
+    """A node port that is taken, or a quota for load balancers, ends the round."""
+    scenario = exposed(NODE_PORT)
+    scenario.world.api.delete("Service", "mail-1-external")
+    found = decided(changed(view_of(scenario), config={"hz": "20"}))
+    assert found[-1] == "apply Service mail-1-external"
+    assert "mail-2: CONFIG SET hz 20" in found
+
+
 def test_hibernated_cluster_keeps_its_services() -> None:
     scenario = exposed(BALANCED)
     before = [service(scenario, ordinal)["metadata"]["uid"] for ordinal in range(3)]
