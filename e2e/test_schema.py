@@ -179,6 +179,16 @@ GOOD: Final[tuple[Json, ...]] = (
     {"tls": {"enabled": True, "clients": "Disabled"}},
     {"config": {"tls-min-version": "1.3"}},
     {"clusterSecret": {"enabled": True, "rotation": 1}},
+    {"backup": {"store": {"url": "s3://backups/shop", "secretName": "s3"}}},
+    {"backup": {"store": {"url": "gs://backups"}, "schedule": "@daily", "timeZone": "Europe/Berlin", "days": 7}},
+    {"backup": {"store": {"claimName": "backups"}, "schedule": "*/15 0-6 * * MON-FRI", "suspend": True}},
+    {"backup": {"store": {"claimName": "backups", "url": "file:///backups/shop"}}},
+    {"bootstrap": {"fromBackup": {"store": {"url": "s3://backups"}}}},
+    {
+        "bootstrap": {
+            "fromBackup": {"store": {"claimName": "b"}, "name": "shop.a-20260714T020000Z", "atMostOnce": "Queue"}
+        }
+    },
     {"config": {"slowlog-log-slower-than": "-1", "loglevel": "Debug", "tcp-keepalive": "yes"}},
     {"config": {"metrics-queues": "All", "http-actions": "yes"}},
     {"resources": {"limits": {"cpu": 2, "memory": "1Gi"}}},
@@ -199,6 +209,7 @@ GOOD: Final[tuple[Json, ...]] = (
 BROKER: Final[Json] = {"name": "broker"}
 NODE_PORT: Final[Json] = {"type": "NodePort"}
 ON_PORT: Final[Json] = NODE_PORT | {"nodePort": 31000}
+FROM_BACKUP: Final[Json] = {"fromBackup": {"store": {"url": "s3://backups"}}}
 BALANCED: Final[Json] = {"type": "LoadBalancer"}
 OF_A_CLASS: Final[Json] = BALANCED | {"loadBalancerClass": "x"}
 BAD: Final[tuple[tuple[Json, str], ...]] = (
@@ -238,6 +249,23 @@ BAD: Final[tuple[tuple[Json, str], ...]] = (
     ({"tls": {"enabled": True, "secretName": "mine", "rotation": 1}}, "tls.rotation is for generated authorities"),
     ({"tls": {"enabled": True, "clients": "Off"}}, 'supported values: "Required", "Optional", "Disabled"'),
     ({"tls": {"enabled": True, "graceSeconds": 60}}, "should be greater than or equal to 180"),
+    ({"backup": {"schedule": "@daily"}}, "spec.backup.store"),
+    ({"backup": {"store": {}}}, "store.url or store.claimName is missing"),
+    ({"backup": {"store": {"url": "/backups"}}}, "store.url must be the URL of an object store"),
+    ({"backup": {"store": {"url": "file:///backups"}}}, "for a directory set store.claimName"),
+    ({"backup": {"store": {"url": "s3://b", "claimName": "c"}}}, "store.url must be file:///backups or below it"),
+    ({"backup": {"store": {"url": "s3://b"}, "days": 3}}, "have no effect without backup.schedule"),
+    ({"backup": {"store": {"url": "s3://b"}, "schedule": "at two"}}, "spec.backup.schedule"),
+    ({"backup": {"store": {"url": "s3://b"}, "schedule": "TZ=UTC 0 2 * *"}}, "spec.backup.schedule"),
+    ({"bootstrap": {"fromBackup": {"store": {"url": "s3://b"}, "name": "../x"}}}, "spec.bootstrap.fromBackup.name"),
+    (
+        {
+            "bootstrap": {"fromBackup": {"store": {"url": "s3://b"}}},
+            "storage": {"ephemeral": True},
+            "persistence": {"appendonly": False},
+        },
+        "it needs storage.ephemeral: false",
+    ),
     ({"clusterSecret": {"rotation": -1}}, "should be greater than or equal to 0"),
     ({"config": {"cluster-secret-file": "/x"}}, "cluster-secret-file cannot be set: set spec.clusterSecret"),
     ({"config": {"tls-port": "7712"}}, "tls-port cannot be set: set spec.tls"),
@@ -327,6 +355,9 @@ CHANGES: Final[tuple[tuple[Json, Json, str], ...]] = (
     ),
     ({"exposure": NODE_PORT}, {"exposure": BALANCED | {"loadBalancerClass": "x"}}, ""),
     ({"exposure": BALANCED | {"loadBalancerClass": "x"}}, {}, ""),
+    ({}, {"bootstrap": FROM_BACKUP}, "bootstrap cannot be changed"),
+    ({"bootstrap": FROM_BACKUP}, {}, "bootstrap cannot be changed"),
+    ({"bootstrap": FROM_BACKUP}, {"bootstrap": FROM_BACKUP, "replicas": 5}, ""),
 )
 
 
