@@ -5,8 +5,11 @@ from __future__ import annotations
 import time
 from typing import Final
 
+import pytest
+from kubernetes.client.exceptions import ApiException
+
 from e2e.support.brokers import poll
-from e2e.support.cluster import SMALL, DisqueCluster
+from e2e.support.cluster import API_VERSION, SMALL, DisqueCluster
 from e2e.support.kube import Json, Kube
 from e2e.support.load import ENOUGH, Backlog, Load
 from e2e.support.s3 import S3
@@ -71,6 +74,35 @@ def test_scheduled_backup_under_load_is_restored_with_each_job_once(
     account = reader.settle()
     account.check(at_least=sum(BACKLOG.values()))
     assert account.duplicates == 0
+
+
+def test_backup_on_demand_is_made_once_and_kept_when_its_resource_is_deleted(
+    cluster: DisqueCluster, kube: Kube, settings: Settings
+) -> None:
+    s3 = S3(kube, cluster.namespace, settings.image)
+    cluster.create(replicas=3, resources=SMALL, backup={"store": s3.store}, tls={"enabled": True})
+    cluster.wait_running(3)
+    request = {
+        "apiVersion": API_VERSION,
+        "kind": "DisqueBackup",
+        "metadata": {"name": "now", "namespace": cluster.namespace},
+        "spec": {"clusterRef": {"name": cluster.name}},
+    }
+    kube.create(request)
+
+    def phase() -> str:
+        return str((kube.get("DisqueBackup", "now", cluster.namespace).get("status") or {}).get("phase", ""))
+
+    poll(lambda: phase() in {"Completed", "Failed"}, "the backup is made", SCHEDULED_S)
+    made = kube.get("DisqueBackup", "now", cluster.namespace)["status"]
+    assert made["phase"] == "Completed", made["message"]
+    with pytest.raises(ApiException, match="spec cannot be changed"):
+        kube.patch("DisqueBackup", "now", cluster.namespace, {"spec": {"store": {"claimName": "other"}}})
+    kube.delete("DisqueBackup", "now", cluster.namespace)
+    poll(lambda: kube.find("Job", made["jobName"], cluster.namespace) is None, "its Job is deleted", SCHEDULED_S)
+    copy = restored(cluster, "copy", 1, s3.store, made["backupName"])
+    copy.wait_running(1, within_s=RESTORE_S)
+    assert copy.status["bootstrap"]["jobs"] == made["jobs"] == 0
 
 
 def test_restored_member_that_loses_its_volume_brings_no_job_back(cluster: DisqueCluster, kube: Kube) -> None:

@@ -13,6 +13,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "architecture/job-states.md": job_states.page,
     "configuration.md": configuration.page,
     "disquecluster.md": disquecluster.page,
+    "disquebackup.md": declared.backup_page,
     "disquequeue.md": declared.queue_page,
     "disqueuser.md": declared.user_page,
     "metrics.md": metrics.page,

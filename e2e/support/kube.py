@@ -50,6 +50,7 @@ PATHS: Final = {
     "Deployment": ("apis/apps/v1", "deployments"),
     "StatefulSet": ("apis/apps/v1", "statefulsets"),
     "StorageClass": ("apis/storage.k8s.io/v1", "storageclasses"),
+    "CronJob": ("apis/batch/v1", "cronjobs"),
     "Job": ("apis/batch/v1", "jobs"),
     "Lease": ("apis/coordination.k8s.io/v1", "leases"),
     "EndpointSlice": ("apis/discovery.k8s.io/v1", "endpointslices"),
@@ -60,6 +61,7 @@ PATHS: Final = {
     "DisqueCluster": ("apis/disque.dev/v1alpha1", "disqueclusters"),
     "DisqueUser": ("apis/disque.dev/v1alpha1", "disqueusers"),
     "DisqueQueue": ("apis/disque.dev/v1alpha1", "disquequeues"),
+    "DisqueBackup": ("apis/disque.dev/v1alpha1", "disquebackups"),
 }
 CLUSTER_WIDE: Final = frozenset(
     (

@@ -1,4 +1,4 @@
-"""What DisqueUsers and DisqueQueues have in common: their specs, their conditions, and what happens without them.
+"""What DisqueUsers, DisqueQueues and partly DisqueBackups share: specs, conditions, what happens without them.
 
 A resource has no finalizer, so that a namespace can be deleted without an operator. Instead, the Secret of the cluster
 keeps what was set (`observed.Kept`):
@@ -29,6 +29,8 @@ from disque_operator.conditions import condition, dated
 from disque_operator.members import ClusterView
 from disque_operator.observed import Declared, Kept
 
+FINAL: Final = ("Completed", "Failed")
+"""Phases of a DisqueBackup that never change."""
 REMEMBERED_S: Final = 600.0
 """How long a deleted user or queue is looked for on brokers, in seconds."""
 
@@ -134,9 +136,12 @@ def status_of(
 def without_cluster(resource: Json, now_s: float) -> Json:
     """Return the status of a resource whose cluster does not exist."""
     before: Json = resource.get("status") or {}
+    if before.get("phase") in FINAL:
+        return before
     generation = int(resource["metadata"].get("generation") or 0)
     text = f"there is no DisqueCluster {names.cluster_of(resource)} in this namespace: create it, or delete this"
-    found = [Verdict(False, "ClusterNotFound", text).as_condition("Ready")]
-    others = [entry for entry in before.get("conditions") or () if entry["type"] != "Ready"]
+    kind = "Completed" if resource["kind"] == names.BACKUP_KIND else "Ready"
+    found = [Verdict(False, "ClusterNotFound", text).as_condition(kind)]
+    others = [entry for entry in before.get("conditions") or () if entry["type"] != kind]
     ready = dated(found, before.get("conditions") or (), generation, now_s)
     return {**before, "observedGeneration": generation, "conditions": [*ready, *others]}

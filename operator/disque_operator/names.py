@@ -17,7 +17,9 @@ USER_KIND: Final = "DisqueUser"
 USER_PLURAL: Final = "disqueusers"
 QUEUE_KIND: Final = "DisqueQueue"
 QUEUE_PLURAL: Final = "disquequeues"
-DECLARED: Final = (USER_KIND, QUEUE_KIND)
+BACKUP_KIND: Final = "DisqueBackup"
+BACKUP_PLURAL: Final = "disquebackups"
+DECLARED: Final = (USER_KIND, QUEUE_KIND, BACKUP_KIND)
 """The kinds of resources that name their cluster in `spec.clusterRef`."""
 API_VERSION: Final = f"{GROUP}/{VERSION}"
 MANAGER: Final = "disque-operator"
@@ -146,6 +148,11 @@ def restore_job(cluster: str, ordinal: int) -> str:
     return f"{cluster}-restore-{ordinal}"
 
 
+def backup_job(backup: str) -> str:
+    """Return the name of the Job of a DisqueBackup."""
+    return f"{backup}-disque-backup"
+
+
 def backups_of(cluster: str, namespace: str) -> str:
     """Return the name of a cluster in its backups. A namespace has no dot, so it is unique."""
     return f"{namespace}.{cluster}"
@@ -223,7 +230,7 @@ def user_secret(user: str) -> str:
 
 
 def cluster_of(resource: Mapping[str, Any]) -> str:
-    """Return the cluster that a DisqueUser or a DisqueQueue names; empty if it names none."""
+    """Return the cluster that a resource of the kinds DECLARED names; empty if it names none."""
     return str(((resource.get("spec") or {}).get("clusterRef") or {}).get("name") or "")
 
 

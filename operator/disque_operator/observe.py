@@ -299,6 +299,7 @@ async def observe_cluster(
         children={**found.by_name, **{("Certificate", one["metadata"]["name"]): one for one in found.requested or ()}},
         users=users,
         queues=declared_queues,
+        backups=declared(found.by_name, names.BACKUP_KIND, {}),
         runs=runs_of(found.by_name, now_s),
         kept_users=kept["users"],
         kept_queues=kept["queues"],

@@ -222,7 +222,7 @@ class Revert:
 
 @dataclass(frozen=True)
 class Declared:
-    """A DisqueUser or a DisqueQueue of the cluster."""
+    """A DisqueUser, a DisqueQueue or a DisqueBackup of the cluster."""
 
     resource: Json
     """The object, without its managed fields."""
@@ -285,6 +285,8 @@ class Observed:
     """The DisqueUsers of the cluster, the oldest first."""
     queues: tuple[Declared, ...] = ()
     """The DisqueQueues of the cluster, the oldest first."""
+    backups: tuple[Declared, ...] = ()
+    """The DisqueBackups of the cluster, the oldest first."""
     runs: tuple[Run, ...] = ()
     """The Jobs of the cluster, which make and restore backups, by name."""
     kept_users: Mapping[str, Kept] = field(default_factory=dict)

@@ -1,11 +1,11 @@
-"""The `status` of a `DisqueUser` and of a `DisqueQueue` as models."""
+"""The `status` of a `DisqueUser`, of a `DisqueQueue` and of a `DisqueBackup` as models."""
 
 from __future__ import annotations
 
 from pydantic import Field
 
 from disque_operator.apivalues import Json
-from disque_operator.status_fields import Binding, Condition, Part, map_by
+from disque_operator.status_fields import Binding, Condition, Number, Part, Timestamp, map_by
 
 
 class PartStatus(Part):
@@ -40,3 +40,16 @@ class QueueStatus(PartStatus):
     applied_generation: int = Field(
         default=0, description="The generation of the resource whose settings all members have had."
     )
+
+
+class BackupRunStatus(PartStatus):
+    """What became of the backup."""
+
+    phase: str = Field(default="", description="Pending, Running, Completed or Failed. The last two never change.")
+    message: str = Field(default="", description="What it waits for, or why it failed.")
+    job_name: str = Field(default="", description="The Job that makes it.")
+    start_time: Timestamp | None = Field(default=None, description="When the Job started.")
+    completion_time: Timestamp | None = Field(default=None, description="When the backup was complete, or failed.")
+    backup_name: str = Field(default="", description="The name of the backup, for `bootstrap.fromBackup.name`.")
+    jobs: int = Field(default=0, description="How many jobs it has; each counts once.")
+    bytes: Number = Field(default=0, description="Its size in bytes.")

@@ -20,7 +20,7 @@ round observes again and continues from there.
 13. `settings`: directives that change at run time
 14. `users`, `queues`: DisqueUsers and DisqueQueues of the cluster
 15. `claims`: expand claims
-16. `backups`: the CronJob that makes backups
+16. `backups`, `ondemand`: the CronJob that makes backups, and DisqueBackups
 17. `exposure`: the services for clients outside of Kubernetes
 
 The first action that fails ends the round. Actions that may fail for long because of a user's mistake, such as an
@@ -44,6 +44,7 @@ from disque_operator import (
     exposure,
     heal,
     names,
+    ondemand,
     passwords,
     queues,
     rollout,
@@ -183,7 +184,8 @@ def _decide(view: ClusterView, fresh: str) -> _Decided:
         platform=view.observed.platform,
         waits_for_restore=restored.waits,
     )
-    scheduled = backups.decide(view, run)
+    demanded = ondemand.decide(view, run)
+    scheduled = joined((backups.decide(view, run), demanded))
     marks = claims.decide(view, size.replicas, size.drained)
     objects = children.decide(view, wanted)
     noted = Decision(notes=update.notes)

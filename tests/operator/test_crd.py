@@ -17,7 +17,8 @@ import yaml
 from disque_operator import names
 from disque_operator.apivalues import Json
 from disque_operator.directives import FREE, OWNED
-from disque_operator.part_status import QueueStatus, UserStatus
+from disque_operator.ondemandspec import BackupFields
+from disque_operator.part_status import BackupRunStatus, QueueStatus, UserStatus
 from disque_operator.queuespec import QueueFields
 from disque_operator.schema.definition import RESOURCES, Resource, page
 from disque_operator.sections import Section, field_name
@@ -107,10 +108,14 @@ def test_defaults_complete_no_optional_object_that_has_required_fields(resource:
 
 @pytest.mark.parametrize(
     ("kind", "fields", "status"),
-    [(names.USER_KIND, UserFields, UserStatus), (names.QUEUE_KIND, QueueFields, QueueStatus)],
+    [
+        (names.USER_KIND, UserFields, UserStatus),
+        (names.QUEUE_KIND, QueueFields, QueueStatus),
+        (names.BACKUP_KIND, BackupFields, BackupRunStatus),
+    ],
 )
 def test_schema_of_parts_has_exactly_the_fields_of_the_models(
-    kind: str, fields: type[Section], status: type[UserStatus | QueueStatus]
+    kind: str, fields: type[Section], status: type[UserStatus | QueueStatus | BackupRunStatus]
 ) -> None:
     resource = next(resource for resource in RESOURCES if resource.kind == kind)
     assert set(resource.spec["properties"]) == {field_name(name) for name in fields.model_fields}

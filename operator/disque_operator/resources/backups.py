@@ -75,6 +75,26 @@ def cron_job(spec: Spec, run: Execution) -> Json | None:
     return child(spec, "batch/v1", "CronJob", names.cron_job(spec.name), {"spec": body})
 
 
+def backup_job(spec: Spec, run: Execution, resource: Json, store: BackupStore | None) -> Json:
+    """Return the Job of a DisqueBackup. `store` is that of the resource; by default that of the cluster."""
+    where = store or (spec.backup.store if spec.backup else None)
+    assert where is not None  # `ondemand` checks it
+    metadata = resource["metadata"]
+    body = _making(spec, run, where, names.RUN_BACKUP, [])
+    manifest = _owned(spec, names.backup_job(metadata["name"]), names.RUN_BACKUP, body, {})
+    manifest["metadata"]["ownerReferences"] = [
+        {
+            "apiVersion": names.API_VERSION,
+            "kind": names.BACKUP_KIND,
+            "name": metadata["name"],
+            "uid": metadata["uid"],
+            "controller": True,
+            "blockOwnerDeletion": False,
+        }
+    ]
+    return manifest
+
+
 def find_job(spec: Spec, run: Execution, source: FromBackup, members: int) -> Json:
     """Return the Job that finds the backup of which a cluster is made. It notes how many members the cluster gets."""
     store = _store(source.store, read_only=True)

@@ -12,7 +12,8 @@ import yaml
 
 from disque_operator import names
 from disque_operator.apivalues import Json
-from disque_operator.part_status import QueueStatus, UserStatus
+from disque_operator.ondemandspec import BackupFields
+from disque_operator.part_status import BackupRunStatus, QueueStatus, UserStatus
 from disque_operator.queuespec import QueueFields
 from disque_operator.schema.config import config_rules
 from disque_operator.schema.pods import pod_template
@@ -27,6 +28,8 @@ _HEAD: Final = """\
 """
 _LONGEST_NAME: Final = 52
 """Pods have a label with the name, a hyphen and ten letters; labels are limited to 63 characters."""
+_LONGEST_BACKUP: Final = 49
+"""Names of Jobs are limited to 63 characters."""
 _WIDTH: Final = 120
 
 _Column: TypeAlias = tuple[str, str, str, int, str]
@@ -164,7 +167,30 @@ QUEUE: Final = Resource(
         ("Message", "string", _condition("Drifted", "message"), 1, "Which members have other settings."),
     ),
 )
-RESOURCES: Final = (CLUSTER, USER, QUEUE)
+BACKUP: Final = Resource(
+    names.BACKUP_KIND,
+    names.BACKUP_PLURAL,
+    "dqb",
+    "One backup of the jobs of a cluster. Deleting the resource does not delete the backup in the store.",
+    partial(_required, BackupFields),
+    partial(structural, BackupRunStatus, defaults=False),
+    (
+        ("Cluster", "string", ".spec.clusterRef.name", 0, "The cluster."),
+        ("Phase", "string", ".status.phase", 0, "Pending, Running, Completed or Failed."),
+        ("Backup", "string", ".status.backupName", 0, "The name of the backup."),
+        ("Jobs", "integer", ".status.jobs", 0, "Jobs in the backup."),
+        _AGE,
+        ("Message", "string", ".status.message", 1, "What it waits for, or why it failed."),
+    ),
+    (
+        rule(
+            f"size(self.metadata.name) <= {_LONGEST_BACKUP}",
+            f"metadata.name must have at most {_LONGEST_BACKUP} characters, because the name of its Job contains it: "
+            "shorten it",
+        ),
+    ),
+)
+RESOURCES: Final = (CLUSTER, USER, QUEUE, BACKUP)
 
 
 def _version(resource: Resource, name: str) -> Json:

@@ -16,10 +16,11 @@ PERMISSIONS: Final = frozenset({"@all", "@producer", "@consumer"})
 
 
 def declarations(api: Api, cluster: str, now_s: float) -> dict[str, Any]:
-    """Return the fields of `Observed` about users, queues and Jobs."""
+    """Return the fields of `Observed` about users, queues, backups and Jobs."""
     secrets = {name: item for (kind, name), item in api.objects.items() if kind == "Secret"}
     auth = secrets.get(names.auth_secret(cluster))
     return {
+        "backups": declared(api.objects, names.BACKUP_KIND, {}),
         "runs": runs_of(api.objects, now_s),
         "users": declared(api.objects, names.USER_KIND, secrets),
         "queues": declared(api.objects, names.QUEUE_KIND, {}),
