@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from disque_operator.names import TEMPLATE_DIGEST
 from e2e.support import lastrelease
+from e2e.support.brokers import poll
 from e2e.support.cluster import DisqueCluster
 from e2e.support.helm import OPERATOR, Release, operator_values
 from e2e.support.kube import Json, Kube
@@ -58,6 +60,7 @@ def test_cluster_is_upgraded_from_the_last_release_and_back_without_losing_a_job
 
             roll(cluster, last.image)
             operator.rollback()
+            poll(lambda: pods_are_of_the_last_release(cluster), "its operator has replaced the pods", UPGRADE_S)
             cluster.wait_running(3)
             assert versions(cluster) == {last.version}
             account = load.settle()
@@ -75,6 +78,17 @@ def roll(cluster: DisqueCluster, image: str) -> float:
     cluster.wait_pods(have_it, f"all pods have {image}", UPGRADE_S)
     cluster.wait_running(3)
     return begin_s
+
+
+def pods_are_of_the_last_release(cluster: DisqueCluster) -> bool:
+    """Return whether the operator of the last release applied its template, without digests, and all pods have it."""
+    stateful_set = cluster.kube.get("StatefulSet", cluster.name, cluster.namespace)
+    status, metadata = stateful_set["status"], stateful_set["metadata"]
+    revisions = {pod["metadata"]["labels"].get("controller-revision-hash") for pod in cluster.pods()}
+    is_applied = (
+        TEMPLATE_DIGEST not in metadata["annotations"] and status["observedGeneration"] == metadata["generation"]
+    )
+    return is_applied and revisions == {status["updateRevision"]}
 
 
 def versions(cluster: DisqueCluster) -> set[str]:
