@@ -94,13 +94,13 @@ _CLUSTERS: Final = Row(
         ),
         Panel(
             "Unhealthy conditions",
-            "Ready, ClusterFormed, AllMembersReachable, SpecValid and ReconcileSuccess should be true; "
-            "Progressing, Draining and Degraded should be false.",
+            "Ready, ClusterFormed, AllMembersReachable, SpecValid, ReconcileSuccess and Exposed (if present) should be "
+            "true; Progressing, Draining and Degraded should be false.",
             "short",
             (
                 Query(
                     "disque_operator_cluster_condition{<clusters>,"
-                    'condition=~"Ready|ClusterFormed|AllMembersReachable|SpecValid|ReconcileSuccess"} == 0',
+                    'condition=~"Ready|ClusterFormed|AllMembersReachable|Exposed|SpecValid|ReconcileSuccess"} == 0',
                     "{{namespace}}/{{cluster}}: not {{condition}}",
                 ),
                 Query(

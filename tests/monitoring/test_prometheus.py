@@ -177,7 +177,9 @@ def operator_now(metrics: Metrics, *, phase: str) -> None:
         {"type": "Ready", "status": "True", "reason": "AllMembersConnected"},
         {"type": "Draining", "status": "True", "reason": "Transferring"},
     ]
+    backup = {"lastSuccessTime": "2026-01-31T12:00:00Z", "lastJobs": 7, "lastBytes": 4096}
     status = {"phase": phase, "conditions": conditions, "drain": drain, "replicas": 3, "readyReplicas": 3}
+    status |= {"backup": backup}
     metrics.cluster("n", "c", status, paused=False)
 
 
