@@ -35,6 +35,8 @@ MODES = [
     for values in sorted(chart.glob("ci/*-values.yaml"))
 ]
 GONE_S = 60
+TAKEN_OVER_S = 300
+"""An operator waits two minutes for another one to hand a cluster over."""
 
 
 def cluster_values(settings: Settings, **values: Any) -> Json:
@@ -152,8 +154,9 @@ def test_operator_chart_upgrades_its_resource_definition_and_clusters_survive_it
         release.install(
             OPERATOR, operator_values(settings.operator_image, **one_namespace), "--take-ownership", "--wait"
         )
+        cluster.annotate(operator=f"{system}/other-disque-operator")  # the removed one cannot hand the cluster over
         cluster.patch(replicas=2)
-        cluster.wait_running(2)
+        cluster.wait_running(2, within_s=TAKEN_OVER_S)
         assert cluster.uid(0) == uids[0]
         cluster.delete()
         poll(lambda: not cluster.pods(), "the cluster is gone", GONE_S)
