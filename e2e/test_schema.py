@@ -379,6 +379,16 @@ def test_name_is_rejected_if_derived_names_would_be_invalid(resource: Resource, 
     assert bool(message) == bool(error)
 
 
+def test_name_is_rejected_if_the_name_of_the_cron_job_would_be_invalid(
+    resource: Resource, kube: Kube, shared_namespace: str
+) -> None:
+    spec = {"image": "disqued:1", "backup": {"store": {"url": "s3://backups"}, "schedule": "@daily"}}
+    assert "at most 45 characters with backup.schedule" in resource.rejection(spec, "a" * 46)
+    assert resource.rejection(spec, "a" * 45) == ""
+    for manifest in _children_in({"metadata": {"name": "a" * 45}, "spec": spec}, shared_namespace):
+        assert rejection(kube, manifest) == ""
+
+
 @pytest.mark.parametrize(("before", "after", "message"), CHANGES, ids=lambda part: json.dumps(part)[:50])
 def test_change_of_an_immutable_field_is_rejected(resource: Resource, before: Json, after: Json, message: str) -> None:
     name = f"changed-{secrets.token_hex(3)}"

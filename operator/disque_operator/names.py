@@ -140,7 +140,7 @@ def cron_job(cluster: str) -> str:
 
 def find_job(cluster: str) -> str:
     """Return the name of the Job that finds the backup of which a new cluster is made."""
-    return f"{cluster}-find-backup"
+    return f"{cluster}-find"
 
 
 def restore_job(cluster: str, ordinal: int) -> str:

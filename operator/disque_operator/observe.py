@@ -245,16 +245,7 @@ async def observe_cluster(
     spec: Spec, status: Json, found: Objects, now_s: float, address: Address = pod_address
 ) -> Observation:
     """Return the observed state; all brokers are queried concurrently."""
-    pods = tuple(
-        sorted(
-            (
-                _pod(item, found.nodes or {}, now_s)
-                for (kind, name), item in found.by_name.items()
-                if kind == "Pod" and names.is_pod(spec.name, name)
-            ),
-            key=lambda pod: pod.ordinal,
-        )
-    )
+    pods = _pods(spec, found, now_s)
     auth = found.by_name.get(("Secret", names.auth_secret(spec.name)))
     passwords = _passwords(auth, now_s)
     client_passwords = _passwords(found.by_name.get(("Secret", names.client_secret(spec.name))), now_s)
@@ -312,6 +303,16 @@ async def observe_cluster(
         pod.name: answer[1] for pod, answer in zip(asked, answers, strict=True) if not isinstance(answer, str)
     }
     return Observation(observed, connections)
+
+
+def _pods(spec: Spec, found: Objects, now_s: float) -> tuple[Pod, ...]:
+    """Return the pods of the members, by ordinal."""
+    pods = (
+        _pod(item, found.nodes or {}, now_s)
+        for (kind, name), item in found.by_name.items()
+        if kind == "Pod" and names.is_pod(spec.name, name)
+    )
+    return tuple(sorted(pods, key=lambda pod: pod.ordinal))
 
 
 async def _ask(

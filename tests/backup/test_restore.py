@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Final, Self
 
-from backup.conftest import MakeCluster, create, restore, start, wait_whole
+from backup.conftest import MakeCluster, backup, create, restore, start, wait_whole
 from disqued.client import DisqueError
 from support.durable import DurableNode
 from support.nodeclient import NodeClient
@@ -218,3 +218,19 @@ def test_restored_nodes_restart_like_all_others(nodes_of: MakeCluster, tmp_path:
         node.begin()
     wait_whole(new)
     assert set(holders_of(new)) == {*more}
+
+
+def test_restored_nodes_find_each_other_by_host_names(nodes_of: MakeCluster, tmp_path: Path) -> None:
+    """As on Kubernetes, where the addresses of pods are unknown before they start."""
+    old = start(nodes_of("old", 2))
+    ids = add(old[0], 20, 2)
+    create(old[0], tmp_path / "backups")
+    new = nodes_of("new", 3)
+    hosts = ",".join(f"localhost:{node.port}@{node.port + 10000}" for node in new)
+    for number, node in enumerate(new):
+        words = ("--nodes", hosts, "--node", number, "--into", node.directory)
+        backup("restore", tmp_path / "backups", "latest", *words)
+    for node in new:
+        node.begin()
+    wait_whole(new)
+    assert drained(new, "rest", 20) == Counter(dict.fromkeys(ids, 1))

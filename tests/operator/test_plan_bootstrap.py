@@ -128,7 +128,7 @@ def test_store_on_a_volume_is_used_by_one_pod_at_a_time() -> None:
     assert len(claims(scenario)) == 3
 
 
-@pytest.mark.parametrize("job", ["mail-find-backup", "mail-restore-1"])
+@pytest.mark.parametrize("job", ["mail-find", "mail-restore-1"])
 def test_failure_is_reported_and_tried_again(job: str) -> None:
     scenario = a_scenario()
     scenario.world.jobs.failure, scenario.world.jobs.failing_name = "access denied", job

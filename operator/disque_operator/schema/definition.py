@@ -28,6 +28,8 @@ _HEAD: Final = """\
 """
 _LONGEST_NAME: Final = 52
 """Pods have a label with the name, a hyphen and ten letters; labels are limited to 63 characters."""
+_LONGEST_BACKED_UP: Final = 45
+"""Names of CronJobs are limited to 52 characters."""
 _LONGEST_BACKUP: Final = 49
 """Names of Jobs are limited to 63 characters."""
 _WIDTH: Final = 120
@@ -112,6 +114,12 @@ CLUSTER: Final = Resource(
         rule(
             "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
             "metadata.name must be lower case letters, digits and hyphens, and start with a letter, as for services",
+        ),
+        rule(
+            "!has(self.spec.backup) || !has(self.spec.backup.schedule) || "
+            f"size(self.metadata.name) <= {_LONGEST_BACKED_UP}",
+            f"metadata.name must have at most {_LONGEST_BACKED_UP} characters with backup.schedule, because the name "
+            "of its CronJob contains it: shorten it",
         ),
         rule(
             "!has(self.spec.auth.secretName) || !(self.spec.auth.secretName in "

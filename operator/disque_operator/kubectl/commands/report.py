@@ -42,6 +42,8 @@ CHILDREN = (
     "poddisruptionbudget",
     "networkpolicy",
     "serviceaccount",
+    "cronjob",
+    "job",
 )
 QUESTIONS: dict[str, tuple[str, ...]] = {
     "info.txt": ("INFO",),
