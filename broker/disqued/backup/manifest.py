@@ -84,5 +84,6 @@ def load(store: Store, name: str) -> Manifest:
 
 
 def load_all(store: Store, objects: Iterable[str]) -> list[Manifest]:
-    """Read the manifests of all complete backups."""
-    return [load(store, path.removesuffix(f"/{MANIFEST}")) for path in sorted(objects) if path.endswith(f"/{MANIFEST}")]
+    """Read the manifests of all complete backups. Those of a store below this one are not among them."""
+    places = (path.rpartition("/") for path in sorted(objects))
+    return [load(store, folder) for folder, _, name in places if name == MANIFEST and folder and "/" not in folder]

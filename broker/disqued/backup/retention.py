@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from disqued.backup.manifest import MANIFEST, load_all
+from disqued.backup.manifest import load_all
 
 if TYPE_CHECKING:
     from disqued.backup.manifest import Manifest
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 DAY_S: Final = 86_400.0
 UNFINISHED_S: Final = DAY_S
 """A backup without a manifest, to which nothing was written for this long, was given up."""
+_COPY: Final = re.compile(r"[^/]+/[0-9a-f]{40}\.aof")
+"""The path of a copy of a member. A folder with anything else is that of others, such as a store below this one."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +43,17 @@ class Retention:
 
 def unfinished(objects: Mapping[str, float]) -> dict[str, float]:
     """The backups without a manifest, with the time at which something was written last."""
+    others = {_folder(path) for path in objects if not _COPY.fullmatch(path)}
     last: dict[str, float] = {}
     for path, written_s in objects.items():
-        name = path.partition("/")[0]
-        last[name] = max(written_s, last.get(name, 0.0))
-    return {name: written_s for name, written_s in last.items() if f"{name}/{MANIFEST}" not in objects}
+        name = _folder(path)
+        if name not in others:
+            last[name] = max(written_s, last.get(name, 0.0))
+    return last
+
+
+def _folder(path: str) -> str:
+    return path.partition("/")[0]
 
 
 def prune(store: Store, cluster: str, schedule: str, retention: Retention, now_s: float) -> list[str]:
@@ -54,6 +63,6 @@ def prune(store: Store, cluster: str, schedule: str, retention: Retention, now_s
     names = retention.expired(made, now_s)
     names += [name for name, written_s in unfinished(objects).items() if now_s - written_s > UNFINISHED_S]
     for name in names:
-        paths = [path for path in objects if path.startswith(f"{name}/")]
+        paths = [path for path in objects if path.rpartition("/")[0] == name]
         store.delete(sorted(paths, key=lambda path: not path.endswith(".json")))
     return names
