@@ -11,7 +11,7 @@ from disque_operator.apivalues import Json, condition_of
 from disque_operator.backupspec import Backup, BackupStore
 from disque_operator.metrics import Metrics
 from disque_operator.resources import differs
-from support.kubeworld.scenario import Scenario, a_spec, check_settled
+from support.kubeworld.scenario import FaultRates, Scenario, a_spec, check_settled, recover
 from support.kubeworld.values import at_rest, changed, decided, reported
 
 STORE = BackupStore(url="s3://backups", secret_name="s3")
@@ -182,3 +182,19 @@ def test_defaults_of_the_api_server_are_no_difference() -> None:
     live["spec"]["jobTemplate"]["spec"]["template"]["spec"]["dnsPolicy"] = "ClusterFirst"
     live["spec"]["jobTemplate"]["spec"]["template"]["spec"]["volumes"][0]["secret"]["defaultMode"] = 420
     assert differs(manifest, live) == ""
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_cluster_with_backups_settles_after_faults(seed: int) -> None:
+    scenario = Scenario(a_spec(backup=nightly()), seed)
+    scenario.settle()
+    scenario.rates = FaultRates(crash=0.1, stale=0.1, conflict=0.05, fault=0.06)
+    for _ in range(6):
+        scenario.run(60)
+        if scenario.world.api.get("CronJob", CRON_JOB) is not None:
+            scenario.world.jobs.schedule("mail", scenario.world.now_s)
+    recover(scenario)
+    back_up(scenario)
+    scenario.settle()
+    check_settled(scenario)
+    assert backed_up(scenario)[0] == "True"
