@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any, Final
 
 GROUP: Final = "disque.dev"
@@ -31,6 +32,8 @@ EXTERNAL_PORT: Final = 7713
 EXTERNAL_TLS_PORT: Final = 7714
 BUS_PORT: Final = 17711
 HTTP_PORT: Final = 9711
+
+_LONGEST_SERVICE: Final = 63
 
 CLUSTER_DOMAIN: Final = "cluster.local"
 """The domain of most Kubernetes clusters. Certificates also have the full names; nothing else needs them."""
@@ -179,14 +182,21 @@ def members_service(cluster: str) -> str:
 
 
 def external_service(cluster: str, ordinal: int) -> str:
-    """Return the name of the service by which clients outside of Kubernetes reach a member."""
-    return f"{pod(cluster, ordinal)}-external"
+    """Return the name of the service by which clients outside of Kubernetes reach a member.
+
+    It has at most 63 characters. A name of a cluster that leaves no room is shortened, with a digest of it.
+    """
+    rest = f"-{ordinal}-external"
+    room = _LONGEST_SERVICE - len(rest)
+    if len(cluster) > room:
+        cluster = f"{cluster[: room - 9]}-{sha256(cluster.encode()).hexdigest()[:8]}"
+    return f"{cluster}{rest}"
 
 
 def external_ordinal(cluster: str, name: str) -> int | None:
     """Return the number of the pod of such a service; None for another name."""
-    match = re.fullmatch(re.escape(cluster) + r"-(0|[1-9]\d*)-external", name)
-    return int(match[1]) if match else None
+    match = re.fullmatch(r".+-(0|[1-9]\d*)-external", name)
+    return int(match[1]) if match and external_service(cluster, int(match[1])) == name else None
 
 
 def config_map(cluster: str) -> str:
