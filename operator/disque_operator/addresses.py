@@ -20,6 +20,7 @@ from disque_operator.apivalues import Json
 from disque_operator.members import ClusterView
 from disque_operator.observed import Pod
 from disque_operator.pki import ip_of
+from disque_operator.resources import is_ours
 from disque_operator.resources.encryption import external_ports
 from disque_operator.servicespec import Exposure
 from disque_operator.versions import knows
@@ -71,6 +72,8 @@ def external_address(view: ClusterView, pod: Pod) -> ExternalAddress | Missing |
     live = view.observed.children.get(("Service", name))
     if live is None or "deletionTimestamp" in live["metadata"] or live["spec"].get("type") != exposure.type:
         return Missing("ServicePending", f"the Service {name} is not made yet")
+    if not is_ours(live, view.spec):  # it may lead to other programs, which would get passwords
+        return Missing("ServicePending", f"the Service {name} does not belong to this cluster")
     open_ports = pod.external & external_ports(view.spec).keys()
     if not open_ports:
         return _without_ports(pod)

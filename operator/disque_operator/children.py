@@ -18,8 +18,16 @@ from disque_operator.apivalues import Json
 from disque_operator.decisions import NOTHING, Decision, Note, joined, problem
 from disque_operator.members import ClusterView
 from disque_operator.observed import Revert
-from disque_operator.resources import Certificates, Wanted, bus_secret, certificate_objects, desired, differs, surplus
-from disque_operator.spec import Spec
+from disque_operator.resources import (
+    Certificates,
+    Wanted,
+    bus_secret,
+    certificate_objects,
+    desired,
+    differs,
+    is_ours,
+    surplus,
+)
 
 
 def decide(view: ClusterView, wanted: Wanted) -> Decision:
@@ -51,7 +59,7 @@ def optional(view: ClusterView, kind: str, name: str, manifest: Json | None) -> 
     if manifest is not None:
         return _applied(view, (manifest,), {})
     live = view.observed.children.get((kind, name))
-    if live is None or not _is_ours(live, view.spec):
+    if live is None or not is_ours(live, view.spec):
         return NOTHING
     return Decision((DeleteChild(kind, name, live["metadata"]["uid"], "it is no longer desired"),))
 
@@ -63,7 +71,7 @@ def _applied(view: ClusterView, manifests: Iterable[Json], requests: Mapping[str
     for manifest in manifests:
         kind, name = manifest["kind"], manifest["metadata"]["name"]
         live = children.get((kind, name))
-        if live is not None and not _is_ours(live, view.spec):
+        if live is not None and not is_ours(live, view.spec):
             notes.append(_name_taken(kind, name, view))
         elif kind == "Secret" and name in requests:
             actions.append(Issue(_conditional(manifest, live), requests[name], "it is due"))
@@ -78,15 +86,6 @@ def _applied(view: ClusterView, manifests: Iterable[Json], requests: Mapping[str
                 why = f"{difference} differs from the spec"
                 actions.append(Apply(_conditional(manifest, live), why, difference))
     return Decision(tuple(actions), tuple(notes))
-
-
-def _is_ours(live: Json, spec: Spec) -> bool:
-    """Return whether an object is owned by the resource, or has no owner and the label of the cluster."""
-    metadata = live["metadata"]
-    owners = [owner for owner in metadata.get("ownerReferences") or () if owner.get("controller")]
-    if owners:
-        return any(owner.get("uid") == spec.uid for owner in owners)
-    return bool((metadata.get("labels") or {}).get(names.CLUSTER_LABEL) == spec.name)
 
 
 def _name_taken(kind: str, name: str, view: ClusterView) -> Note:

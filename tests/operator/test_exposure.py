@@ -317,6 +317,18 @@ def test_service_of_somebody_else_is_neither_changed_nor_deleted() -> None:
     assert service(scenario, 1)["metadata"]["labels"] == foreign
 
 
+def test_service_of_somebody_else_is_not_announced() -> None:
+    scenario = exposed(NODE_PORT)
+    live = service(scenario, 1)
+    own = announced(scenario)
+    live["metadata"] |= {"labels": {"owner": "somebody else"}, "ownerReferences": []}
+    scenario.world.api.touch(live)
+    scenario.run(100)
+    assert announced(scenario) == [own[0], "", own[2]]
+    assert len(addresses(scenario)) == 2
+    assert condition(scenario.world.status, "Exposed") == ("False", "ServicePending")
+
+
 OTHERS: Final = ("mail", "mail-members", "mail-external", "mail-00-external", "mail-a-0-external", "x-mail-0-external")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from disque_operator import names
 from disque_operator.apivalues import Json
 from disque_operator.directives import same, settings
 from disque_operator.resources.common import Certificates, Wanted
@@ -35,6 +36,7 @@ __all__ = [
     "differs",
     "external_service",
     "has_owner",
+    "is_ours",
     "same",
     "settings",
     "spec_digest",
@@ -78,3 +80,12 @@ def surplus(manifests: tuple[Json, ...], children: Mapping[tuple[str, str], Json
 def has_owner(live: Json, uid: str) -> bool:
     """Return whether a live object is owned by the resource with this UID."""
     return any(owner.get("uid") == uid for owner in live["metadata"].get("ownerReferences") or ())
+
+
+def is_ours(live: Json, spec: Spec) -> bool:
+    """Return whether an object is owned by the resource, or has no owner and the label of the cluster."""
+    metadata = live["metadata"]
+    owners = [owner for owner in metadata.get("ownerReferences") or () if owner.get("controller")]
+    if owners:
+        return any(owner.get("uid") == spec.uid for owner in owners)
+    return bool((metadata.get("labels") or {}).get(names.CLUSTER_LABEL) == spec.name)
