@@ -51,6 +51,10 @@ class FailedError(Exception):
 
 _REASONS: Mapping[int, str] = {0: "ApiServerUnreachable", 403: "Forbidden", 422: "Invalid"}
 """Reasons by HTTP status of the API server; 0 means no response."""
+_NAME_TAKEN: Final = (
+    "there is one of this name that does not belong to this resource: delete it, or wait if it belongs to a deleted "
+    "resource, because Kubernetes deletes it soon"
+)
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,8 @@ async def execute(actions: Sequence[Action], context: ExecutorContext) -> None:
             async with permitted(context.permit):
                 await _execute(action, context)
         except KubeError as error:
+            if isinstance(action, Create) and error.status == CONFLICT:
+                raise FailedError("NameTaken", f"{_what(action)}: {_NAME_TAKEN}") from error
             if error.status in {CONFLICT, TOO_MANY_REQUESTS} or NAMESPACE_TERMINATING in error.causes:
                 raise StaleError(f"{_what(action)}: {error}") from error
             raise FailedError(_reason(action, error), f"{_what(action)}: {error}") from error

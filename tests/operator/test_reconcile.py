@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import generate_latest
 
 from disque_operator import names
-from disque_operator.actions import Action, Apply, Command, DeletePod
+from disque_operator.actions import Action, Apply, Command, Create, DeletePod
 from disque_operator.apivalues import Json, condition_of
 from disque_operator.decisions import SOON_S, Event
 from disque_operator.kube import KubeError
@@ -136,6 +136,21 @@ def test_failed_action_is_a_condition_and_one_event() -> None:
             one.server.reject = lambda _method, _path: None
             await one.round()
             assert condition_of(one.written, "ReconcileSuccess")["status"] == "True"
+
+    asyncio.run(main())
+
+
+def test_name_of_somebody_else_is_a_condition() -> None:
+    async def main() -> None:
+        async with harness() as one:
+            claim = "/api/v1/namespaces/ns/persistentvolumeclaims/data-c-0"
+            one.server.put(claim, make("PersistentVolumeClaim", "data-c-0") | {"metadata": {"name": "data-c-0"}})
+            one.actions = lambda _observed: (Create(make("PersistentVolumeClaim", "data-c-0"), "test"),)
+            one.status = {**STATUS, "phase": "Creating"}
+            assert "create PersistentVolumeClaim data-c-0" in await one.failing_round()
+            assert one.written["phase"] == "Creating"
+            assert condition_of(one.written, "ReconcileSuccess")["reason"] == "NameTaken"
+            assert [event["reason"] for event in one.posted] == ["NameTaken"]
 
     asyncio.run(main())
 
