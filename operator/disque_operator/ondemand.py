@@ -5,7 +5,7 @@
 | the phase is Completed or Failed | nothing: a backup is made once |
 | neither the resource nor the cluster names a store | Pending, NoStore |
 | the cluster hibernates, or has no members yet | Pending, NoMembers |
-| a Job of another DisqueBackup runs | Pending, OtherBackup: members make one copy at a time |
+| another backup runs, also a scheduled one | Pending, OtherBackup: members make one copy at a time |
 | otherwise | create the Job |
 | the Job runs | Running; the message says why an attempt failed |
 | the Job is complete, and its result is read | Completed, with the name of the backup |
@@ -38,7 +38,8 @@ CONDITION: Final = "Completed"
 def decide(view: ClusterView, run: Execution) -> Decision:
     """Decide the next step for the DisqueBackups of a cluster, the oldest first."""
     runs = {one.owner: one for one in view.observed.runs if one.purpose == names.RUN_BACKUP}
-    busy = any(one.state == "Running" for one in runs.values())
+    making = (names.RUN_BACKUP, names.RUN_SCHEDULED)
+    busy = any(one.state == "Running" for one in view.observed.runs if one.purpose in making)
     creates: list[Create] = []
     statuses: list[WriteStatus] = []
     for declared in view.observed.backups:
@@ -69,7 +70,7 @@ def _refusal(view: ClusterView, declared: Declared, *, busy: bool) -> tuple[Verd
     if not view.members:
         return Verdict(False, "NoMembers", "the cluster has no members yet, or hibernates"), None
     if busy:
-        return Verdict(False, "OtherBackup", "another DisqueBackup of the cluster is made first"), None
+        return Verdict(False, "OtherBackup", "another backup of the cluster is made first"), None
     return Verdict(False, "Starting", "the Job is created"), fields
 
 

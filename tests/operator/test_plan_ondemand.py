@@ -91,6 +91,18 @@ def test_backups_are_made_one_after_another() -> None:
     assert len(scenario.world.jobs.backups) == 2
 
 
+def test_backup_waits_for_a_scheduled_one() -> None:
+    scenario = a_cluster(backup=Backup(store=STORE, schedule="0 2 * * *"))
+    scheduled = scenario.world.jobs.schedule("mail", scenario.world.now_s)
+    ask(scenario)
+    scenario.run(3)
+    assert reason(scenario) == "OtherBackup"
+    assert job(scenario) is None
+    scenario.settle()
+    assert scenario.world.api.objects["Job", scheduled]["status"]["completionTime"]
+    assert status(scenario)["phase"] == "Completed"
+
+
 def test_failed_backup_says_why_and_is_not_made_again() -> None:
     scenario = a_cluster()
     scenario.world.jobs.failure = "access denied"
