@@ -32,9 +32,12 @@ COMMAND_S: Final = 400
 
 
 def steps() -> list[tuple[str, list[str]]]:
-    """Return the commands of the page with the lines of their output."""
+    """Return the commands of the page with the lines of their output.
+
+    Indented ones are left out: they are in lists of alternatives, and need other software.
+    """
     found: list[tuple[str, list[str]]] = []
-    for block in re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL):
+    for block in re.findall(r"^```console\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE):
         for line in block.splitlines():
             if line.startswith("$ "):
                 found.append((line.removeprefix("$ "), []))
