@@ -21,7 +21,9 @@ T = TypeVar("T")
 
 API_VERSION: Final = "disque.dev/v1alpha1"
 CREATE_S: Final = 120
-SETTLE_S: Final = 180
+SETTLE_S: Final = 400
+"""A scheduler that saw a claim before its volume, as one may after an outage of the API server, tries again only after
+five minutes."""
 FORM_S: Final = 60
 SMALL: Final[Json] = {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}}
 

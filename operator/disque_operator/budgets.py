@@ -12,24 +12,29 @@ from disque_operator.queue import Key
 
 
 class BudgetTracker:
-    """Compares lists of all budgets. `stale` is called with each of the `known` clusters whose namespace differs."""
+    """Compares lists of all budgets. `stale` is called with each of the `known` clusters whose namespace differs.
+
+    The operator's own budgets do not count: they have the names of their clusters, and a watch reports them.
+    """
 
     def __init__(self, kube: Kube, known: Callable[[], Collection[Key]], stale: Callable[[Key], None]) -> None:
         self._kube = kube
         self._known = known
         self._stale = stale
-        self._listed: set[tuple[str, str, int]] = set()
-        """Namespace, UID and generation of each budget."""
+        self._listed: set[tuple[Key, str, int]] = set()
+        """Namespace and name, UID, and generation of each budget."""
 
     async def list(self, namespaces: Iterable[str | None]) -> None:
         """List the budgets in these namespaces; None for all."""
-        present: set[tuple[str, str, int]] = set()
+        present: set[tuple[Key, str, int]] = set()
         for namespace in namespaces:
             for item in await self._kube.list("PodDisruptionBudget", namespace, only_metadata=True):
                 metadata = item["metadata"]
-                present.add((metadata["namespace"], metadata["uid"], metadata.get("generation") or 0))
-        changed = {namespace for namespace, _, _ in present ^ self._listed}
+                key = (metadata["namespace"], metadata["name"])
+                present.add((key, metadata["uid"], metadata.get("generation") or 0))
+        known = set(self._known())
+        changed = {key[0] for key, _, _ in present ^ self._listed if key not in known}
         self._listed = present
-        for key in self._known():
+        for key in known:
             if key[0] in changed:
                 self._stale(key)

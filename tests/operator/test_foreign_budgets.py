@@ -102,6 +102,8 @@ def test_clusters_in_the_namespace_of_a_new_changed_or_deleted_budget_are_read_a
                 return list(read)
 
             assert await listed() == []
+            server.put(f"{BUDGETS}/c", budget(labels={names.CLUSTER_LABEL: "c"}))
+            assert await listed() == [], "that of the cluster has a watch"
             server.put(f"{BUDGETS}/team", budget())
             assert await listed() == [("ns", "c")]
             assert await listed() == []
