@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 from disqued.backup.checking import verified
@@ -29,7 +29,7 @@ from disqued.core.cluster.view import ClusterView
 from disqued.core.jobs.job import ACTIVE, BCAST_QUEUED, BCAST_WILLQUEUE, QUEUED
 from disqued.core.jobs.jobid import JobIds
 from disqued.membership.nodesconf import encode
-from disqued.persistence.marker import MARKER, text_of
+from disqued.persistence.marker import MARKER, UNFINISHED_RESTORE, text_of
 from disqued.persistence.records import forget
 from disqued.persistence.recordwriter import RecordWriter
 from disqued.resp.writer import request
@@ -37,9 +37,6 @@ from disqued.resp.writer import request
 if TYPE_CHECKING:
     from disqued.backup.manifest import Manifest
     from disqued.backup.store import Store
-
-UNFINISHED: Final = "restore.unfinished"
-"""A file that is in the directory while a restore writes to it: the next attempt starts from scratch."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +70,8 @@ class Target:
 
     @property
     def occupied(self) -> bool:
-        """Whether a node has used the directory, or it was restored completely."""
-        return not (self.directory / UNFINISHED).exists() and any(
+        """Whether a node has used the directory, or it was restored completely. Another restore starts from scratch."""
+        return not (self.directory / UNFINISHED_RESTORE).exists() and any(
             (self.directory / name).exists() for name in (self.aof, self.nodes)
         )
 
@@ -86,7 +83,7 @@ def restore(
     if target.occupied:
         raise BackupError(f"{target.directory} has the files of a node; restore to an empty directory")
     target.directory.mkdir(parents=True, exist_ok=True)
-    unfinished = target.directory / UNFINISHED
+    unfinished = target.directory / UNFINISHED_RESTORE
     _write(unfinished, [])
     merge = Merge(int(time.time()), queue_at_most_once, partial(_concerns, cluster, number))
     for copy, member in enumerate(manifest.members):

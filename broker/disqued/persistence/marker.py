@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 MARKER: Final = ".restart"
 """The suffix that makes the name of the append-only file that of its marker."""
+UNFINISHED_RESTORE: Final = "restore.unfinished"
+"""A file in the directory while a restore of a backup writes to it: until it is gone, jobs are missing."""
 _TEXT: Final = b"controlled shutdown: %d bytes, sealed by %b\n"
 _PATTERN: Final = re.compile(rb"controlled shutdown: ([0-9]{1,18}) bytes, sealed by (D-[^ \n]{38})\n")
 _MOST_BYTES: Final = 200

@@ -39,7 +39,7 @@ from disqued.server.health import ROUTES, why_not_ready
 from disqued.server.host import ProcessHost
 from disqued.server.httpport import MOST_CONNECTIONS, HttpPort
 from disqued.server.lastdrain import drain
-from disqued.server.leftovers import remove_leftovers
+from disqued.server.leftovers import refuse_half_a_restore, remove_leftovers
 from disqued.server.loadingline import LoadingLine
 from disqued.server.looplag import LoopLag
 from disqued.server.nodesfile import NodesFile
@@ -86,6 +86,7 @@ class Run:
             self._http_sockets = self._open_http()
             if config.unixsocket:
                 leftovers.callback(Path(config.unixsocket).absolute().unlink, missing_ok=True)
+            refuse_half_a_restore(Path.cwd())
             nodes = NodesFile(Path(config.cluster_config_file).absolute())
             leftovers.callback(nodes.close)
             remove_leftovers(Path.cwd())
