@@ -110,7 +110,8 @@ class FromBackup(Section):
     store: BackupStore
     name: BackupName = Field(
         default="latest",
-        description="Name of the backup. With `latest`, the operator looks once which one that is, before it restores.",
+        description="Name of the backup. With `latest`, the operator looks once which one that is, before it restores: "
+        "the latest in the store, whichever cluster it is of.",
     )
     at_most_once: Literal["Drop", "Queue"] = Field(
         default="Drop",
