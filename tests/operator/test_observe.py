@@ -13,9 +13,11 @@ import pytest
 
 from disque_operator import names, observe
 from disque_operator.apivalues import Json
+from disque_operator.certificate_files import Authorities, TlsFiles
 from disque_operator.kube import Kube
 from disque_operator.observe import Objects
 from disque_operator.observed import Observed, Passwords, Platform, Pod
+from disque_operator.pki import new_authority, new_certificate
 from disque_operator.spec import Spec, Tls
 from support.apiserver import ApiServer, serving
 from support.cluster import RealCluster
@@ -371,6 +373,23 @@ def test_certificate_of_the_secret_that_a_watch_reported_is_newer_than_the_one_t
     seen = asyncio.run(observe.observe_cluster(encrypted(), {}, found, NOW_S)).observed
     assert seen.tls is not None
     assert seen.tls.pem.certificate == "new"
+
+
+def test_certificates_and_authorities_are_read_as_they_were_written() -> None:
+    """Otherwise they differ from the desired ones, and a new certificate is made in each round."""
+    begins_s, ends_s = NOW_S - 60, NOW_S + 86400
+    signer = new_authority("c", begins_s, ends_s)
+    authorities = Authorities(signer)
+    files = TlsFiles(new_certificate(signer, ["c"], begins_s, ends_s), authorities.trusted())
+    written = {
+        ("Secret", "c-authority"): entries("c-authority", **authorities.entries()),
+        ("Secret", "c-tls"): entries("c-tls", **files.entries()),
+    }
+    seen = asyncio.run(observe.observe_cluster(encrypted(), {}, Objects(written, None, ()), NOW_S)).observed
+    assert seen.tls is not None
+    assert seen.tls.entries() == files.entries()
+    assert seen.authorities is not None
+    assert seen.authorities.entries() == authorities.entries()
 
 
 def test_certificates_of_cert_manager_are_children_although_no_watch_reports_them() -> None:
