@@ -9,7 +9,7 @@ import pytest
 from kubernetes.client.exceptions import ApiException
 
 from e2e.support.brokers import poll
-from e2e.support.cluster import API_VERSION, SMALL, DisqueCluster
+from e2e.support.cluster import API_VERSION, SMALL, DisqueCluster, is_running
 from e2e.support.kube import Json, Kube
 from e2e.support.load import ENOUGH, Backlog, Load
 from e2e.support.s3 import S3
@@ -81,7 +81,7 @@ def test_backup_on_demand_is_made_once_and_kept_when_its_resource_is_deleted(
 ) -> None:
     s3 = S3(kube, cluster.namespace, settings.image)
     cluster.create(replicas=3, resources=SMALL, backup={"store": s3.store}, tls={"enabled": True})
-    cluster.wait_running(3)
+    cluster.wait(lambda status: is_running(status, 3), "the operator verifies all members")
     request = {
         "apiVersion": API_VERSION,
         "kind": "DisqueBackup",
@@ -127,8 +127,11 @@ def test_restored_member_that_loses_its_volume_brings_no_job_back(cluster: Disqu
     with copy.brokers() as brokers:
         assert sum(int(broker.call("QLEN", "work")) for broker in brokers) == 20
         [owned] = [int(broker.call("QLEN", "work")) for broker in brokers if broker.pod == copy.pod(2)]
+    lost = copy.pod(2)
+    former = copy.ids()[lost]
     kube.delete("PersistentVolumeClaim", "data-copy-2", copy.namespace)
-    kube.delete("Pod", copy.pod(2), copy.namespace)
+    kube.delete("Pod", lost, copy.namespace, grace_s=0)  # in order, it would transfer its jobs first
+    poll(lambda: copy.ids().get(lost, former) != former, "a new member has its place", RESTORE_S)
     copy.wait_running(3, within_s=RESTORE_S)
     with copy.brokers() as brokers:
         assert sum(int(broker.call("QLEN", "work")) for broker in brokers) == 20 - owned
