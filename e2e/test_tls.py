@@ -30,8 +30,9 @@ def requires_tls(pods: list[Json]) -> bool:
 
 
 def expires_s(cluster: DisqueCluster) -> float:
-    """Return when the certificate of the status expires."""
-    return datetime.fromisoformat(cluster.status["certificate"]["expiresAt"]).timestamp()
+    """Return when the certificate of the status expires; 0 while there is none."""
+    found = cluster.status.get("certificate")
+    return datetime.fromisoformat(found["expiresAt"]).timestamp() if found else 0.0
 
 
 def use_certificate_of_the_status(cluster: DisqueCluster) -> bool:
