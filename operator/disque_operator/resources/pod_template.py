@@ -31,8 +31,8 @@ REWRITE_S_PER_GIB: Final = 45
 """Seconds to rewrite the file, per GiB of the memory limit. A file of the three quarters of it that are for jobs then
 needs a disk that writes 17 MiB/s, or a processor that takes ten times as long as in docs/operations/kubernetes.md."""
 DRAIN_S_PER_GIB: Final = 90
-"""Seconds to transfer the jobs of a broker without a volume, per GiB of the memory limit: three times what jobs of 100
-bytes need, of which the most fit into a GiB (docs/operations/kubernetes.md)."""
+"""Seconds to transfer the jobs of a broker without a volume, per GiB of the memory limit: three times what small jobs
+need on a busy machine (docs/operations/kubernetes.md)."""
 END_S: Final = 5
 """Seconds of the grace period that are left for ending after a drain."""
 _GIB: Final = 1 << 30
