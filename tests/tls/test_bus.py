@@ -52,9 +52,15 @@ def three(member: Start) -> Sequence[ServerProcess]:
     return nodes
 
 
+def connected(node: ServerProcess) -> socket.socket:
+    """A connection to the bus port, which a node opens after the one for clients."""
+    node.wait_until(lambda: "on the bus port" in node.output, "its bus port is open")
+    return socket.create_connection(("127.0.0.1", node.port + 10000), timeout=30)
+
+
 def dial(node: ServerProcess, context: ssl.SSLContext) -> ssl.SSLSocket:
     """A connection with TLS to the bus port."""
-    raw = socket.create_connection(("127.0.0.1", node.port + 10000), timeout=10)
+    raw = connected(node)
     try:
         return context.wrap_socket(raw, server_hostname="localhost")
     except BaseException:
@@ -266,17 +272,14 @@ def test_optional_tls_is_used_where_both_nodes_have_it(
 
 def test_silent_connection_to_a_port_with_optional_tls_ends(mixed: Callable[[str, str], ServerProcess]) -> None:
     node = mixed("n1", "optional")
-    with socket.create_connection(("127.0.0.1", node.port + 10000), timeout=30) as connection:
+    with connected(node) as connection:
         assert connection.recv(1) == b""
 
 
 def test_silent_connections_end_and_keep_no_node_out(member: Start) -> None:
     first, second = member(name="n1"), member(name="n2")
     with ExitStack() as stack:
-        silent = [
-            stack.enter_context(socket.create_connection(("127.0.0.1", first.port + 10000), timeout=30))
-            for _ in range(50)
-        ]
+        silent = [stack.enter_context(connected(first)) for _ in range(50)]
         form_cluster([first, second])
         assert [connection.recv(1) for connection in silent] == [b""] * 50
 
