@@ -110,6 +110,21 @@ def test_write_error_is_reported_and_nothing_changes(pair: Member, monkeypatch: 
     assert pair.admin.raw("CLUSTER", "LEAVING") == b"+no\r\n"
 
 
+def test_node_that_ends_still_stays_at_its_next_start_after_a_write_error(
+    pair: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_text: str, _sync: bool) -> None:
+        raise OSError(28, "No space left on device")
+
+    pair.node.leave_to_end(pair.node.state.now_ms)
+    with monkeypatch.context() as broken:
+        broken.setattr(pair.host, "save_nodes", fail)
+        pair.admin.raw("CLUSTER", "LEAVING", "no")
+    assert pair.admin.raw("CLUSTER", "LEAVING") == b"+yes\r\n"
+    assert pair.admin.raw("CLUSTER", "SAVECONFIG") == b"+OK\r\n"
+    assert identity(pair) == (pair.id, False)
+
+
 def test_failed_write_is_retried(pair: Member, monkeypatch: pytest.MonkeyPatch) -> None:
     written = pair.host.save_nodes
 

@@ -147,7 +147,7 @@ def _leaving(state: NodeState, session: Session, args: list[bytes]) -> None:
     wanted = _LEAVING.get(word)
     if wanted is None:
         raise ReplyError("ERR Wrong argument for CLUSTER LEAVING. Use 'yes' or 'no'")
-    before = view.leaving
+    before, before_end = view.leaving, view.leaves_to_end
     if wanted and not before and not view.reachable:
         raise ReplyError(
             "ERR This node cannot leave: no other node could take its jobs. Let another node join first, "
@@ -158,7 +158,7 @@ def _leaving(state: NodeState, session: Session, args: list[bytes]) -> None:
     try:
         save_or_refuse(state, sync=False)
     except ReplyError:
-        view.leaving = before
+        view.leaving, view.leaves_to_end = before, before_end
         raise
     session.reply_ok()
     if wanted != before:
