@@ -139,9 +139,8 @@ def _find(view: ClusterView, run: Execution, source: FromBackup) -> Decision:
 
 def _restoring(view: ClusterView, run: Execution, source: FromBackup, found: _Backup) -> Iterator[Create | DeleteChild]:
     jobs = {one.name: one for one in _runs(view)}
-    at_a_time = (
-        1 if source.store.claim_name else found.members
-    )  # such a volume may be usable on one Kubernetes node only
+    # The volume of a store may be usable on one Kubernetes node only
+    at_a_time = 1 if source.store.claim_name else found.members
     unfinished = 0
     for ordinal in range(found.members):
         claim = view.volumes.get(ordinal)

@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from disque_operator import names, pki
-from disque_operator.addresses import verified_hosts
+from disque_operator.addresses import Hosts, verified_hosts
 from disque_operator.apivalues import condition_of, timestamp
 from disque_operator.certificate_files import AUTHORITY, CERTIFICATE, KEY, Authorities, CertificateRequest, TlsFiles
 from disque_operator.decisions import NOTHING, Decision, Note, problem, progress
@@ -141,12 +141,11 @@ def _own(view: ClusterView) -> CertificateDecision:
     usable = files is not None and not files.wrong
     if stored is None:
         return _decided(Certificates("", None, authorities, requests), possible=usable)
-    trusted = stored.trusted()
+    trusted, outside = stored.trusted(), verified_hosts(view)
     if files is not None and not stored.current.key:
         files = replace(files, trusted=trusted)  # which the lost authority signed: only the trust changes
-    elif files is None or _is_due(view, stored, files, trusted):
+    elif files is None or _is_due(view, stored, files, trusted, outside):
         ends_s = min(view.now_s + CERTIFICATE_S, pki.facts(stored.current.certificate).ends_s)
-        outside = verified_hosts(view)
         hosts = (*dns_names(view.spec, outside.names), *outside.addresses)
         request = _request(view, (CERTIFICATE, KEY), hosts, ends_s, stored.current)
         requests |= {names.tls_secret(view.spec.name): request}
@@ -197,12 +196,12 @@ def _request(
     return CertificateRequest(entries, found, signer, view.now_s - BACKDATED_S, ends_s)
 
 
-def _is_due(view: ClusterView, stored: Authorities, files: TlsFiles, trusted: str) -> bool:
+def _is_due(view: ClusterView, stored: Authorities, files: TlsFiles, trusted: str, outside: Hosts) -> bool:
     """Return whether the certificate must be issued again.
 
     Addresses that no member has any more are not worth it: pods move between the same Kubernetes nodes.
     """
-    facts, outside = files.facts, verified_hosts(view)
+    facts = files.facts
     return (
         facts is None
         or files.trusted != trusted

@@ -249,7 +249,7 @@ async def observe_cluster(
     auth = found.by_name.get(("Secret", names.auth_secret(spec.name)))
     passwords = _passwords(auth, now_s)
     client_passwords = _passwords(found.by_name.get(("Secret", names.client_secret(spec.name))), now_s)
-    own_password = _password(_data(found.own_secret), "password")
+    own_password = _words(found.own_secret).get("password")
     keys = _keys(passwords, client_passwords, own_password)
     tls_secret = found.by_name.get(("Secret", secret_name(spec)), found.tls_secret) if spec.tls.enabled else None
     files = read_files(_data(tls_secret)) if tls_secret is not None else None
@@ -493,18 +493,18 @@ def _count(text: str | None) -> int:
 
 
 def _passwords(secret: Json | None, now_s: float) -> Passwords | None:
-    data = _data(secret)
-    if secret is None or not _password(data, "password"):
+    data = _words(secret)
+    if secret is None or not data.get("password"):
         return None
     annotations = secret["metadata"].get("annotations") or {}
     rotated_at = annotations.get(names.ROTATED_AT, "")
     return Passwords(
-        current=_password(data, "password") or "",
-        former=_password(data, "former-password") or None,
+        current=data["password"],
+        former=data.get("former-password") or None,
         rotation=_count(annotations.get(names.ROTATION)),
         rotated_s_ago=_age_s(rotated_at, now_s),
         rotated_at=rotated_at,
-        following=_password(data, "next-password") or None,
+        following=data.get("next-password") or None,
     )
 
 
@@ -548,9 +548,9 @@ def _text(value: str) -> str | None:
         return None
 
 
-def _password(data: Mapping[str, str], key: str) -> str | None:
-    """Return a password without the line end that a file adds; None if there is none."""
-    return data[key].rstrip("\n") if key in data else None
+def _words(secret: Json | None) -> dict[str, str]:
+    """Decode the entries of a Secret with passwords, without the line end that a file adds."""
+    return {key: text.rstrip("\n") for key, text in _data(secret).items()}
 
 
 def _keys(passwords: Passwords | None, of_clients: Passwords | None, own: str | None) -> tuple[str, ...]:
