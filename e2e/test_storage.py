@@ -6,13 +6,13 @@ the test completes it as a driver does, in the volume and then in the status of 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Protocol
 
 import pytest
 
 from disque_operator.apivalues import is_less
+from e2e.support.brokers import poll
 from e2e.support.cluster import DisqueCluster
 from e2e.support.kube import Json, Kube
 from e2e.support.load import Load
@@ -77,15 +77,16 @@ def test_volumes_grow_under_load_without_a_restart(
     cluster.create(replicas=3, storage={"size": SMALL, "className": make_class(can_grow=True)})
     cluster.wait_running(3)
     uids = [cluster.uid(ordinal) for ordinal in range(3)]
+
+    def have_grown() -> bool:
+        expand(kube, cluster)
+        return capacities(cluster) == [LARGE] * 3
+
     with load:
         cluster.patch(storage={"size": LARGE})
         resizing = cluster.wait_condition("Progressing", "True", reason="Resizing")
         assert "data-shop-0" in resizing["message"]
-        end_s = time.monotonic() + GROWN_S
-        while capacities(cluster) != [LARGE] * 3 and time.monotonic() < end_s:
-            expand(kube, cluster)
-            time.sleep(1)  # claims have no single event that says that all of them have grown
-        assert capacities(cluster) == [LARGE] * 3
+        poll(have_grown, "all volumes have grown", GROWN_S)
         cluster.wait_running(3)
         account = load.settle()
     account.check(at_least=100)
