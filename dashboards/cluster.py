@@ -178,12 +178,13 @@ _COPIES: Final = Row(
         Panel(
             "Missing copies",
             "NOREPL: ADDJOBs that did not get enough copies. Missing: copies of ASYNC jobs that were never "
-            "sent. Refused: copies that a full node rejected.",
+            "sent, and of SYNC jobs that were not confirmed in time. Refused: copies that a full node rejected.",
             "ops",
             (
                 Query(rate("disque_replication_failures_total"), "NOREPL"),
                 Query(rate("disque_replication_timeouts_total"), "NOREPL after a timeout"),
                 Query(rate("disque_async_copies_missing_total"), "missing"),
+                Query(rate("disque_sync_copies_missing_total"), "missing (SYNC)"),
                 Query(rate("disque_copies_refused_total"), "refused"),
             ),
             width=6,

@@ -90,10 +90,11 @@ BETWEEN: Final = Group(
             "DisqueUnderReplicated",
             Severity.WARNING,
             "5m",
-            "sum by (namespace, cluster) (increase(disque_async_copies_missing_total[10m])) > 0",
+            "sum by (namespace, cluster) (increase(disque_async_copies_missing_total[10m])) > 0\n"
+            "or sum by (namespace, cluster) (increase(disque_sync_copies_missing_total[10m])) > 0",
             f"Jobs of {CLUSTER} have fewer copies than requested",
-            "{{ $value | humanize }} copies of jobs added with ASYNC were not sent within ten minutes. If the "
-            "node that holds such a job is lost, the job may be lost.",
+            "{{ $value | humanize }} copies of jobs added with ASYNC or SYNC are missing, counted over ten "
+            "minutes. If the node that holds such a job is lost, the job may be lost.",
             uids.CLUSTER,
         ),
         Alert(

@@ -38,7 +38,7 @@ SECTIONS = {
     "cluster_links_unproven cluster_max_skew_ms",
     "Admission": "keys_remembered jobs_deduplicated",
     "Replication": "replications_waiting replication_timeouts external_replications async_held_back "
-    "async_copies_missing copies_kept copies_refused",
+    "async_copies_missing sync_copies_missing copies_kept copies_refused",
     "Delivery": "duplicate_enqueues_dropped requeues_prevented",
     "Acks": "acked_jobs ack_collections dummy_acks_made dummy_acks_collected dummy_acks_dropped acks_forwarded "
     "finished_jobs_forgotten_early",

@@ -20,6 +20,10 @@ WORDS: dict[str, tuple[Call[Any], tuple[object, ...]]] = {
         ("ADDJOB", "q", "x", 0, "REPLICATE", 2, "DELAY", 3, "RETRY", 0, "TTL", 60, "MAXLEN", 9, "ASYNC"),
     ),
     "add once": (calls.add("q", "x", key=b"\0k", window_s=60), ("ADDJOB", "q", "x", 5000, "KEY", b"\0k", "WINDOW", 60)),
+    "add when some copies are confirmed": (
+        calls.add("q", "x", replicate=3, sync=2),
+        ("ADDJOB", "q", "x", 5000, "REPLICATE", 3, "SYNC", 2),
+    ),
     "get of one queue": (calls.get("mail"), ("GETJOB", "TIMEOUT", 0, "COUNT", 1, "FROM", "mail")),
     "get of several queues": (
         calls.get(["a", "b"], count=3, nohang=True, with_counters=True, timeout_ms=7),
@@ -124,6 +128,7 @@ def test_add_jobs_adds_each_job_with_its_own_options() -> None:
         maxlen=9,
         key="k",
         window_s=5,
+        sync=2,
         asynchronous=True,
         repeat=True,
     )

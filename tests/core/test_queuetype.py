@@ -45,9 +45,9 @@ class ByApproval(Placement):
         self._waiting: list[tuple[Session, Job]] = []
 
     def place(
-        self, session: Session, job: Job, timeout_ms: i64, now_ms: i64, *, asynchronous: bool, external: bool
+        self, session: Session, job: Job, timeout_ms: i64, now_ms: i64, *, confirmed: i64, external: bool
     ) -> bool:
-        del timeout_ms, now_ms, asynchronous
+        del timeout_ms, now_ms, confirmed
         assert not external
         self._waiting.append((session, job))
         return False

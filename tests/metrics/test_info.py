@@ -121,6 +121,7 @@ IN_INFO = {
     "external_replications": "disque_external_replications_total",
     "async_held_back": "disque_async_adds_held_back_total",
     "async_copies_missing": "disque_async_copies_missing_total",
+    "sync_copies_missing": "disque_sync_copies_missing_total",
     "copies_kept": "disque_copies_kept_total",
     "copies_refused": "disque_copies_refused_total",
     "duplicate_enqueues_dropped": "disque_duplicate_enqueues_dropped_total",

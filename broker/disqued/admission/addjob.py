@@ -61,6 +61,8 @@ class AddJob:
         self.window_s: i64 = _UNSET
         """DEFAULT_WINDOW_S if not given."""
         self.asynchronous: bool = False
+        self.confirmed: i64 = _UNSET
+        """How many nodes must have the job before the reply (SYNC); after `_complete`, 0 with ASYNC."""
         self.key: bytes | None = None
 
 
@@ -113,6 +115,13 @@ def _set_window(options: AddJob, word: bytes) -> None:
     options.window_s = value
 
 
+def _set_confirmed(options: AddJob, word: bytes) -> None:
+    value = parse_integer(word)
+    if value is None or value < 1:
+        raise ReplyError("ERR SYNC must be at least 1")
+    options.confirmed = value
+
+
 _OPTIONS: Final[dict[bytes, Callable[[AddJob, bytes], None]]] = {
     b"REPLICATE": _set_replicate,
     b"TTL": _set_ttl,
@@ -121,6 +130,7 @@ _OPTIONS: Final[dict[bytes, Callable[[AddJob, bytes], None]]] = {
     b"MAXLEN": _set_max_length,
     b"KEY": _set_key,
     b"WINDOW": _set_window,
+    b"SYNC": _set_confirmed,
 }
 
 
@@ -162,6 +172,12 @@ def _complete(options: AddJob, cluster_size: i64) -> None:
         )
     if options.window_s != _UNSET and options.key is None:
         raise ReplyError("ERR WINDOW is of use with a KEY only")
+    if options.confirmed == _UNSET:
+        options.confirmed = 0 if options.asynchronous else options.replicate
+    elif options.asynchronous:
+        raise ReplyError("ERR SYNC and ASYNC cannot be combined")
+    elif options.confirmed > options.replicate:
+        raise ReplyError(f"ERR SYNC must be at most REPLICATE, which is {options.replicate}")
 
 
 def _window_s(options: AddJob) -> i64:
@@ -229,11 +245,14 @@ def _answer_again(state: NodeState, session: Session, known: Remembered) -> None
 def _check_replication(state: NodeState, options: AddJob) -> bool:
     """Refuse a job that could not get enough copies; True if other nodes must keep all copies.
 
-    An ADDJOB that waits for its copies also waits for members that have just gone.
+    An ADDJOB that waits for its copies also waits for members that have just gone. With SYNC, only the copies that the
+    client waits for must be possible.
     """
     view = state.view
     external = view.leaving or state.lifecycle.memory.level() > 0
-    wanted: i64 = options.replicate if external else options.replicate - 1
+    wanted: i64 = options.replicate if options.asynchronous else options.confirmed
+    if not external:
+        wanted -= 1
     reachable: i64 = len(view.reachable)
     if wanted <= reachable:
         return external
@@ -282,7 +301,7 @@ def addjob(state: NodeState, session: Session, args: list[bytes]) -> None:
     job = Job(
         job_id, name, args[2], state.next_ctime(), expire_at_s, options.delay_s, options.retry_s, int(options.replicate)
     )
-    if placement.place(session, job, timeout_ms, now_ms, asynchronous=options.asynchronous, external=external):
+    if placement.place(session, job, timeout_ms, now_ms, confirmed=options.confirmed, external=external):
         state.counters.add(JOBS_ADDED)
         session.out.append(b"+" + job_id + b"\r\n")
     if stamp is not None:
@@ -298,7 +317,8 @@ COMMAND: Final[Command] = Command(
     addjob,
     "jobs",
     "Adds a job to a queue and replies with its ID.",
-    "queue body ms-timeout [REPLICATE n] [DELAY sec] [RETRY sec] [TTL sec] [MAXLEN n] [KEY key] [WINDOW sec] [ASYNC]",
+    "queue body ms-timeout [REPLICATE n] [DELAY sec] [RETRY sec] [TTL sec] [MAXLEN n] [KEY key] [WINDOW sec] [SYNC n]"
+    " [ASYNC]",
     "O(1) plus one message per copy",
     needs_log=True,
     needs_nothing=_needs_nothing,

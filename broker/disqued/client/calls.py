@@ -129,6 +129,7 @@ def add(
     maxlen: int | None = None,
     key: str | bytes | None = None,
     window_s: int | None = None,
+    sync: int | None = None,
     asynchronous: bool = False,
     repeat: bool = False,
 ) -> Call[JobId]:
@@ -147,6 +148,8 @@ def add(
         key: Deduplication key. If a job with this key was added to the queue before, no job is added and the ID of the
             earlier job is returned, whatever its state. Only the node that added it knows the key, for `window_s`.
         window_s: How long the key is remembered; default 300 seconds.
+        sync: Return when this many of the `replicate` copies are confirmed. The node asks for the others until
+            `timeout_ms` is over.
         asynchronous: Return at once and replicate in the background.
         repeat: Add the job again when the connection breaks before the reply. The job may then exist twice; with a
             `key` only if the second attempt reaches another node.
@@ -159,7 +162,7 @@ def add(
         OutOfMemory: the node is at its memory limit.
     """
     options = _options(
-        REPLICATE=replicate, DELAY=delay_s, RETRY=retry_s, TTL=ttl_s, MAXLEN=maxlen, KEY=key, WINDOW=window_s
+        REPLICATE=replicate, DELAY=delay_s, RETRY=retry_s, TTL=ttl_s, MAXLEN=maxlen, KEY=key, WINDOW=window_s, SYNC=sync
     )
     arguments = ("ADDJOB", queue, body, timeout_ms, *options, *_flags(ASYNC=asynchronous))
     return Call(arguments, replies.job_id, repeat, _seconds(timeout_ms))
@@ -174,6 +177,7 @@ class AddOptions(TypedDict, total=False):
     retry_s: int | None
     ttl_s: int | None
     maxlen: int | None
+    sync: int | None
     asynchronous: bool
     repeat: bool
 
@@ -204,6 +208,7 @@ class NewJob:
     maxlen: int | None = None
     key: str | bytes | None = None
     window_s: int | None = None
+    sync: int | None = None
     asynchronous: bool = False
     repeat: bool = False
 
@@ -228,6 +233,7 @@ def _add_new(job: NewJob) -> Call[JobId]:
         maxlen=job.maxlen,
         key=job.key,
         window_s=job.window_s,
+        sync=job.sync,
         asynchronous=job.asynchronous,
         repeat=job.repeat,
     )

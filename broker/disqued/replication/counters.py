@@ -25,6 +25,10 @@ ASYNC_HELD_BACK: Final = Counter(
 ASYNC_COPIES_MISSING: Final = Counter(
     "async_copies_missing", "Copies of ASYNC jobs that were not sent because there was no link."
 )
+SYNC_COPIES_MISSING: Final = Counter(
+    "sync_copies_missing",
+    "Copies that SYNC adds did not wait for, and that no node confirmed before their timeout.",
+)
 COPIES_KEPT: Final = Counter("copies_kept", "Jobs of other nodes of which this node began to keep a copy.")
 COUNTERS: Final = (
     FAILURES,
@@ -32,6 +36,7 @@ COUNTERS: Final = (
     EXTERNAL_REPLICATIONS,
     ASYNC_HELD_BACK,
     ASYNC_COPIES_MISSING,
+    SYNC_COPIES_MISSING,
     COPIES_KEPT,
     COPIES_REFUSED,
 )

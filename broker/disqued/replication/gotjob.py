@@ -32,6 +32,8 @@ def _confirm(state: NodeState, room: ReplicationRoom, peer: Peer, job_id: bytes)
         return
     if not is_job_id(job_id):
         return
+    if room.followed.jobs:
+        room.followed.note_copy_confirmed(job_id, peer)
     job = state.lifecycle.table.get(job_id)
     if job is not None:
         state.events.copy_confirmed(job, peer)

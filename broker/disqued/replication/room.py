@@ -5,7 +5,8 @@ success the node asks one more node, and sends the longer list of holders to all
 do not confirm are asked again. While no node is left that could be asked, the job waits for one that comes back. When
 the client's timeout expires, or the client disconnects, the copies are deleted wherever they may be (Disque README,
 "Replication"). With ASYNC the client is answered at once, unless the links to the chosen nodes cannot accept more
-output: then the client waits until they can.
+output: then the client waits until they can. With SYNC the client is answered when some of the copies are confirmed,
+and the others are followed (`followup`).
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ from disqued.core.cluster.holders import lists
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.job import NOBODY, Job, NodeIds
 from disqued.core.runtime.counters import JOBS_ADDED
-from disqued.core.runtime.outbox import delete_at_holders, send_copy
+from disqued.core.runtime.outbox import delete_at_holders
 from disqued.core.runtime.room import Room
 from disqued.core.runtime.state import NodeState
 from disqued.core.runtime.waiting import release, suspend_pipelined
 from disqued.errors import NotReplicated
+from disqued.replication.asking import Asking
 from disqued.replication.counters import ASYNC_COPIES_MISSING, ASYNC_HELD_BACK, DURATION, FAILURES, TIMEOUTS
 from disqued.replication.external import queue_elsewhere
-from disqued.replication.jobframes import JobFrames
+from disqued.replication.followup import Followed
 from disqued.replication.targets import choose, is_slow
 
 NAME: Final = "replication"
@@ -68,6 +70,8 @@ class Replication(Pipelined):
         self.open = not held_back
         self.held_back: bool = held_back
         """The client asked for ASYNC and waits only until the links to the chosen nodes accept more output."""
+        self.copies: i64 = wanted
+        """How many nodes are asked to confirm in all; more than `wanted` with SYNC."""
         self.began_ms: i64 = 0
         """When the wait began."""
         self.sent_ms: i64 = 0
@@ -92,18 +96,20 @@ class ReplicationRoom(Room):
         super().__init__(state)
         self.waits: dict[bytes, Replication] = {}
         """Clients in ADDJOB, by the ID of their job."""
-        self.frames = JobFrames()
+        self._asking = Asking(state)
+        self.followed = Followed(self._asking)
         self._last_holders: NodeIds = NOBODY
         self._alone: NodeIds = NOBODY
         self._durations = state.counters.histogram(DURATION)
 
     # --- events -------------------------------------------------------------------------------------------------------
 
-    def copies_wanted(self, session: Session, job: Job, timeout_ms: i64, *, asynchronous: bool, external: bool) -> None:
-        """Send a new job to other nodes; the client waits for them unless `asynchronous`.
+    def copies_wanted(self, session: Session, job: Job, timeout_ms: i64, *, confirmed: i64, external: bool) -> None:
+        """Send a new job to other nodes; the client waits until `confirmed` nodes have it, 0 for ASYNC.
 
         If this node cannot keep the job itself (`external`), the client is only answered when one node has confirmed,
-        with ASYNC too: otherwise no node might have the job.
+        with ASYNC too: otherwise no node might have the job. What SYNC leaves out is then sent, and not followed: this
+        node does not have the job.
         """
         state = self.state
         needed: i64 = i64(job.repl) if external else i64(job.repl) - 1
@@ -112,10 +118,12 @@ class ReplicationRoom(Room):
         if external:
             if not chosen:
                 raise NotReplicated
-            wanted: i64 = 1 if asynchronous else needed
+            wanted: i64 = max(confirmed, 1)
             self._wait(Replication(session, job, deadline_ms, wanted, external=True), chosen)
-        elif not asynchronous:
+        elif confirmed > needed:
             self._wait(Replication(session, job, deadline_ms, needed + 1), chosen)
+        elif confirmed > 0:
+            self._wait_for_some(session, job, chosen, deadline_ms, confirmed)
         elif chosen and is_slow(chosen[-1]):
             state.counters.add(ASYNC_HELD_BACK)
             self._wait(Replication(session, job, deadline_ms, needed + 1, held_back=True), chosen)
@@ -148,6 +156,7 @@ class ReplicationRoom(Room):
 
     def all_dropped(self) -> None:
         """Delete the copies of all jobs that wait for more, and reply to their clients."""
+        self.followed.clear()
         waits = list(self.waits.values())
         self.waits.clear()
         for wait in waits:
@@ -165,6 +174,7 @@ class ReplicationRoom(Room):
         timers = self.state.lifecycle.timers
         for wait in self.waits.values():
             timers.arm(wait, self.state.now_ms)
+        self.followed.hurry()
 
     # --- the wait for copies ------------------------------------------------------------------------------------------
 
@@ -173,10 +183,32 @@ class ReplicationRoom(Room):
         state = self.state
         if chosen:
             self._list_holders(job, chosen, kept_here=True)
-            self._send(job, chosen, kinds.NOREPLY)
+            self._asking.send(job, chosen, kinds.NOREPLY)
         state.lifecycle.admit(job, state.now_ms)
         state.counters.add(JOBS_ADDED)
         session.out.append(b"+" + job.id + b"\r\n")
+
+    def _wait_for_some(self, session: Session, job: Job, chosen: list[Peer], deadline_ms: i64, confirmed: i64) -> None:
+        """SYNC: wait for some of the copies, and follow the others.
+
+        A node with a congested link is only asked now if the client cannot do without it: the client must not fill the
+        link faster than it drains.
+        """
+        while i64(len(chosen)) >= confirmed and is_slow(chosen[-1]):
+            chosen.pop()
+        if confirmed > 1:
+            wait = Replication(session, job, deadline_ms, confirmed)
+            wait.copies = i64(job.repl)
+            self._wait(wait, chosen)
+            return
+        state = self.state
+        if chosen:
+            self._list_holders(job, chosen, kept_here=True)
+            self._asking.send(job, chosen, 0)
+        state.lifecycle.admit(job, state.now_ms)
+        state.counters.add(JOBS_ADDED)
+        session.out.append(b"+" + job.id + b"\r\n")
+        self.followed.follow(job, self._this_node(), deadline_ms)
 
     def _wait(self, wait: Replication, chosen: list[Peer]) -> None:
         """Register the job, send it to the chosen nodes and suspend its client."""
@@ -184,7 +216,7 @@ class ReplicationRoom(Room):
         job = wait.job
         self._list_holders(job, chosen, kept_here=not wait.external)
         job.confirmed = NOBODY if wait.external else self._this_node()
-        self._send(job, chosen, 0)
+        self._asking.send(job, chosen, 0)
         state.lifecycle.await_copies(job, state.now_ms)
         self.waits[job.id] = wait
         suspend_pipelined(state, wait)
@@ -217,7 +249,7 @@ class ReplicationRoom(Room):
         delivered = job.delivered
         if delivered is None or not lists(delivered, peer.id) or lists(confirmed, peer.id):
             return
-        if not wait.external and len(confirmed) + 1 >= wait.wanted:
+        if not wait.external and len(confirmed) + 1 >= wait.wanted and wait.copies == wait.wanted:
             self._succeed(wait)
             return
         confirmed = self.state.holders.plus(confirmed, peer.id)
@@ -254,14 +286,6 @@ class ReplicationRoom(Room):
             at += 1
         return True
 
-    def _repljob(self, job: Job, message_flags: i64) -> bytes:
-        state = self.state
-        return self.frames.repljob(state.bus, job, state.now_ms, state.holders, message_flags)
-
-    def _send(self, job: Job, chosen: list[Peer], message_flags: i64) -> None:
-        """Send the job to nodes that it was not sent to before (REPLJOB)."""
-        send_copy(self.state, chosen, self._repljob(job, message_flags))
-
     def _ask_more(self, wait: Replication) -> bool:
         """Send the job to one more node, and the longer list of holders to all nodes that were asked before.
 
@@ -272,27 +296,11 @@ class ReplicationRoom(Room):
         job = wait.job
         delivered = job.delivered
         assert delivered is not None
-        added = choose(state, job, delivered, 1)
-        if added:
-            delivered = state.holders.plus(delivered, added[0].id)
-            job.delivered = delivered
-            self._send(job, added, 0)
-        elif state.now_ms - wait.sent_ms < REPEAT_MS:
+        added = self._asking.one_more(job, delivered)
+        if added is None and state.now_ms - wait.sent_ms < REPEAT_MS:
             return True
         wait.sent_ms = state.now_ms
-        asks = bool(added)
-        for node_id in delivered:
-            peer = state.view.peers.get(node_id)
-            if peer is None or (added and peer is added[0]):
-                continue
-            link = peer.link
-            is_confirmed = node_id in confirmed_by(job)
-            if link is None or link.closed or (is_confirmed and not added):
-                continue
-            asks = True
-            if not link.congested:
-                state.ready.put(link, self._repljob(job, kinds.NOREPLY if is_confirmed else 0))
-        return asks
+        return self._asking.repeat(job, confirmed_by(job), added)
 
     def _is_held_back(self, job: Job) -> bool:
         """Whether the link to a node that did not confirm yet is still congested."""
@@ -322,7 +330,10 @@ class ReplicationRoom(Room):
         job = wait.job
         if not wait.external:
             del self.waits[job.id]
+            confirmed = confirmed_by(job)
             self.state.lifecycle.place(job, self.state.now_ms)
+            if wait.copies > len(confirmed) and wait.copies > wait.wanted:
+                self.followed.follow(job, confirmed, wait.deadline_ms)
         elif queue_elsewhere(self.state, job):
             self._forget(job)
         else:

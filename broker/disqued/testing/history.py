@@ -63,6 +63,8 @@ class Attempt:
     delay_s: int
     asynchronous: bool
     member: int
+    sync: int = 0
+    """How many copies must be confirmed before the reply (SYNC); 0 if not given."""
     job_id: bytes | None = None
     """None until the ID is received, and forever if the reply was lost or an error."""
     timeout_ms: int = 0
@@ -103,7 +105,7 @@ class Attempt:
     @property
     def promised(self) -> int:
         """How many nodes have the job when its ID is sent."""
-        return 1 if self.asynchronous else self.replicate
+        return 1 if self.asynchronous else self.sync or self.replicate
 
     @property
     def expires_ms(self) -> int:

@@ -18,7 +18,7 @@ from disqued.core.runtime.counters import COPIES_REFUSED, LINKS_OVERFLOWED
 from disqued.delivery.counters import DUPLICATE_ENQUEUES_DROPPED, REQUEUES_PREVENTED
 from disqued.federation.counters import IMPORTED_AT_MOST_ONCE, JOBS_IMPORTED
 from disqued.membership.kept import membership_of
-from disqued.replication.counters import ASYNC_HELD_BACK, EXTERNAL_REPLICATIONS, TIMEOUTS
+from disqued.replication.counters import ASYNC_HELD_BACK, EXTERNAL_REPLICATIONS, SYNC_COPIES_MISSING, TIMEOUTS
 from disqued.testing.cluster import Cluster
 from disqued.testing.history import History
 from disqued.testing.network import Endpoint, Sent
@@ -31,6 +31,7 @@ _COUNTED: Final = {
     "external replication": EXTERNAL_REPLICATIONS,
     "copy refused": COPIES_REFUSED,
     "ASYNC held back by a slow link": ASYNC_HELD_BACK,
+    "SYNC copy missing at the timeout": SYNC_COPIES_MISSING,
     "link overflowed": LINKS_OVERFLOWED,
     "ADDJOB timed out and was cleaned up": TIMEOUTS,
     "job imported": JOBS_IMPORTED,

@@ -122,7 +122,7 @@ class Simulation:
             self._read_ms = disks.choice((0, 5, 300))
             self.history.hold_ms = 6 * self._sync_ms  # three syncs, each with its jitter
         self.cluster = Cluster(0, meet=False, config=self._config, network=network, hooks=hooks)
-        self.world = World(self.cluster, self.history, chance)
+        self.world = World(self.cluster, self.history, chance, Random(f"options {seed}"))  # noqa: S311 - repeatable chance is the point
         self.faults = Faults(self.world, drawn.faults, HARMLESS)
         self.faults.settle_disk = self._settle_disk
         for _ in range(chance.choice((3, 3, 4, 5))):

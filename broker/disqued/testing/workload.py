@@ -43,10 +43,12 @@ Then: TypeAlias = Callable[[Answer], None]
 class World:
     """The state that all clients share."""
 
-    def __init__(self, cluster: Cluster, history: History, chance: Random) -> None:
+    def __init__(self, cluster: Cluster, history: History, chance: Random, options: Random) -> None:
         self.cluster = cluster
         self.history = history
         self.chance = chance
+        self.options = options
+        """Draws the options that were added after many seeds were known; `chance` yields what it did before."""
         self.producing = True
         self.always_acks = False
         """Whether workers acknowledge every job at once."""
@@ -193,7 +195,7 @@ class Producer:
         if self._caller.connect():
             self._unanswered = count + 1  # more are not added after the last reply
             for _ in range(count):
-                self._send(replace(self._draw(), queue=SPARE, replicate=1, retry_s=5, ttl_s=3600, delay_s=0))
+                self._send(replace(self._draw(), queue=SPARE, replicate=1, sync=0, retry_s=5, ttl_s=3600, delay_s=0))
 
     def _send(self, attempt: Attempt) -> None:
         world = self._world
@@ -217,16 +219,23 @@ class Producer:
         delay_s = chance.choice((0, 0, 0, 0, 1))
         if retry_s == 0 and world.history.policy and chance.random() < 0.3:
             delay_s = QUEUED_EARLY_S
+        queue = chance.choice(QUEUES)
+        asynchronous = chance.random() < 0.15
+        timeout_ms = chance.choice((100, 300, 1000))
+        sync = 0
+        if not asynchronous and world.options.random() < 0.3:
+            sync = world.options.randint(1, replicate)
         return Attempt(
             number=len(world.history.attempts),
             at_ms=world.now_ms,
-            queue=chance.choice(QUEUES),
+            queue=queue,
             replicate=replicate,
             retry_s=retry_s,
             ttl_s=ttl_s,
             delay_s=delay_s,
-            asynchronous=chance.random() < 0.15,
-            timeout_ms=chance.choice((100, 300, 1000)),
+            asynchronous=asynchronous,
+            sync=sync,
+            timeout_ms=timeout_ms,
             losses_before=world.history.all_losses,
             member=member.number,
         )
@@ -239,6 +248,8 @@ class Producer:
             words += ["DELAY", attempt.delay_s]
         if attempt.asynchronous:
             words.append("ASYNC")
+        if attempt.sync:
+            words += ["SYNC", attempt.sync]
         return words
 
     def _reply_sent(self, attempt: Attempt, reply: Reply) -> None:

@@ -80,13 +80,11 @@ class ByCopies(Placement):
         super().__init__(by_copies=True)
         self._lifecycle = lifecycle
 
-    def place(
-        self, session: Any, job: Job, timeout_ms: i64, now_ms: i64, *, asynchronous: bool, external: bool
-    ) -> bool:
+    def place(self, session: Any, job: Job, timeout_ms: i64, now_ms: i64, *, confirmed: i64, external: bool) -> bool:
         """Place the job at once if no other node must keep it; otherwise wait for its copies."""
         lifecycle = self._lifecycle
         if external or job.repl > 1:
-            lifecycle.events.copies_wanted(session, job, timeout_ms, asynchronous=asynchronous, external=external)
+            lifecycle.events.copies_wanted(session, job, timeout_ms, confirmed=confirmed, external=external)
             return False
         lifecycle.admit(job, now_ms)
         return True

@@ -1,0 +1,64 @@
+"""Sending a new job to the nodes that are asked to keep copies of it (REPLJOB)."""
+
+from __future__ import annotations
+
+from mypy_extensions import i64, mypyc_attr
+
+from disqued.bus import kinds
+from disqued.core.cluster.peer import Peer
+from disqued.core.jobs.job import NOBODY, Job, NodeIds
+from disqued.core.runtime.outbox import send_copy
+from disqued.core.runtime.state import NodeState
+from disqued.replication.jobframes import JobFrames
+from disqued.replication.targets import choose, is_slow
+
+
+@mypyc_attr(acyclic=True)
+class Asking:
+    """Asks nodes for copies of the jobs of one node."""
+
+    def __init__(self, state: NodeState) -> None:
+        self.state = state
+        self._frames = JobFrames()
+
+    def _repljob(self, job: Job, message_flags: i64) -> bytes:
+        state = self.state
+        return self._frames.repljob(state.bus, job, state.now_ms, state.holders, message_flags)
+
+    def send(self, job: Job, chosen: list[Peer], message_flags: i64) -> None:
+        """Send the job to nodes that it was not sent to before."""
+        send_copy(self.state, chosen, self._repljob(job, message_flags))
+
+    def one_more(self, job: Job, holders: NodeIds, *, spare: bool = False) -> Peer | None:
+        """Send the job to one node that is not among its `holders`, and list it; None if there is none.
+
+        `spare`: choose no node whose link is congested.
+        """
+        state = self.state
+        chosen = choose(state, job, holders, 1)
+        if not chosen or (spare and is_slow(chosen[0])):
+            return None
+        job.delivered = state.holders.plus(holders, chosen[0].id)
+        self.send(job, chosen, 0)
+        return chosen[0]
+
+    def repeat(self, job: Job, confirmed: NodeIds, added: Peer | None) -> bool:
+        """Ask the holders that did not confirm again; if a holder was `added`, send the longer list to the others too.
+
+        Nothing is added to a congested link: the job, or its list of holders, is waiting there already. Returns False
+        if no holder can be asked now.
+        """
+        state = self.state
+        asks = added is not None
+        for node_id in job.delivered or NOBODY:
+            peer = state.view.peers.get(node_id)
+            if peer is None or peer is added:
+                continue
+            link = peer.link
+            is_confirmed = node_id in confirmed
+            if link is None or link.closed or (is_confirmed and added is None):
+                continue
+            asks = True
+            if not link.congested:
+                state.ready.put(link, self._repljob(job, kinds.NOREPLY if is_confirmed else 0))
+        return asks
