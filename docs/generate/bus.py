@@ -79,6 +79,9 @@ _OTHER_PAYLOADS: Final = {
     kinds.EXTERNAL: "host:port, or host:port@tls-port; empty for none",
     kinds.QUERY: "number (4); requests as of clients: user and `password` or `none`, then the commands",
     kinds.RESULT: "number of the QUERY (4); the replies as to clients",
+    kinds.SETTINGS: "entries: kind (1); 1 if removed, otherwise 0 (1); version (8); ID of the node that changed it "
+    "(40); lengths of name, key and value (2 each); name; key; value",
+    kinds.SETTINGSDIGEST: "the sum, modulo 2^64, of the BLAKE2b-64 of each entry as in SETTINGS (8)",
     kinds.ZONE: "the name of a zone",
     kinds.CHALLENGE: f"version of the exchange, {VERSION_OF_EXCHANGE} (4); nonce ({NONCE_BYTES})",
     kinds.RESPONSE: f"number of proofs (4); nonce ({NONCE_BYTES}); the proofs ({PROOF_BYTES} each)",

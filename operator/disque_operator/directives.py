@@ -49,6 +49,7 @@ OWNED: Final[Mapping[str, str]] = {
     "cluster-secret-required": _SECRET,
     "cluster-seeds": _SEEDS,
     "cluster-seeds-delay": _SEEDS,
+    "cluster-settings-file": _FILES,
     "cluster-zone": "it is the zone of the Kubernetes node of the pod",
     "daemonize": "the process runs in the foreground of its container",
     "dir": _FILES,

@@ -24,6 +24,7 @@ from disqued.core.jobs.job import (
 )
 from disqued.core.jobs.jobid import JobIds
 from disqued.core.lifecycle.lifecycle import COUNT_DELIVERY, COUNT_NACK, SILENT, Lifecycle
+from disqued.core.lifecycle.pausing import set_local_pause
 from disqued.core.lifecycle.transitions import TRANSITIONS
 from disqued.core.memory.accounting import BASE_BYTES
 from disqued.core.queues.queue import PAUSED_IN, PAUSED_OUT
@@ -153,9 +154,9 @@ class Calls(Life):
         lifecycle = self.lifecycle
         self.take_only(self.admitted(), NOW_MS)
         self.take_only(self.admitted(), NOW_MS + 30_000)
-        lifecycle.pause(b"queue", PAUSED_OUT, NOW_MS)
+        set_local_pause(lifecycle, b"queue", PAUSED_OUT, NOW_MS)
         self.take_only(self.admitted(), NOW_MS)
-        lifecycle.pause(b"queue", 0, NOW_MS)
+        set_local_pause(lifecycle, b"queue", 0, NOW_MS)
 
     def be_postponed(self) -> None:
         lifecycle = self.lifecycle
@@ -185,7 +186,7 @@ class Calls(Life):
         self.take_only(taken, NOW_MS)
         taken.requeue_at_ms = NOW_MS
         lifecycle.wake(taken, NOW_MS)
-        lifecycle.pause(b"queue", PAUSED_IN, NOW_MS)
+        set_local_pause(lifecycle, b"queue", PAUSED_IN, NOW_MS)
         paused = self.shared()
         lifecycle.wake(paused, paused.requeue_at_ms)
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 NAME: Final = "notes"
 NUMBER: Final = 60
-FEATURE: Final = 1 << 8
+FEATURE: Final = 1 << 15
 FILE: Final = "notes.txt"
 
 NOTES_TAKEN: Final = Counter("notes_taken", "Notes that clients of this node took.")

@@ -15,7 +15,8 @@ from disqued.resp.words import split_words
 NAME: Final = "access"
 _PASSWORDS: Final = ("requirepass", "requirepass_former")
 _OTHER_FILES: Final = (
-    *("appendfilename", "cluster_config_file", "logfile", "aclfile", "requirepass_file", "cluster_secret_file"),
+    *("appendfilename", "cluster_config_file", "cluster_settings_file", "logfile", "aclfile"),
+    *("requirepass_file", "cluster_secret_file"),
     *("tls_cert_file", "tls_key_file", "tls_ca_cert_file"),
 )
 """The directives whose files the audit log must not be appended to."""

@@ -41,6 +41,9 @@ ZONE: Final = 40
 """The zone of the sender."""
 EXTERNAL: Final = 41
 """The address of the sender for clients outside of the network of the nodes."""
+SETTINGS: Final = 45
+SETTINGSDIGEST: Final = 46
+"""Settings of queues, and the digest of all that the sender has."""
 CHALLENGE: Final = 48
 RESPONSE: Final = 49
 PROOF: Final = 50

@@ -311,12 +311,14 @@ class Text(Kind[str]):
 
 @dataclass(frozen=True)
 class FileName(Text):
-    """The name of a file in the working directory."""
+    """The name of a file in the working directory. Errors name the directive `of`."""
+
+    of: str = "appendfilename"
 
     def parse(self, word: bytes) -> str:
         """A file name without path separators."""
         if b"/" in word or b"\\" in word:
-            raise BadValueError("appendfilename can't be a path, just a filename")
+            raise BadValueError(f"{self.of} can't be a path, just a filename")
         return super().parse(word)
 
 

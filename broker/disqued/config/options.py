@@ -15,6 +15,7 @@ from disqued.config.kinds import (
     Count,
     Endpoints,
     ExternalAddress,
+    FileName,
     HostName,
     IfFree,
     Integer,
@@ -166,6 +167,14 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         "Whether nodes that do not prove the secret in `cluster-secret-file` are refused. `no` accepts them, which you "
         "need to enable the secret in a running cluster, and with nodes of the original.",
         settable=True,
+        added=True,
+    ),
+    Option(
+        "cluster-settings-file",
+        FileName(of="cluster-settings-file"),
+        "queues.conf",
+        "cluster",
+        "Name of the file in `dir` in which the node keeps the settings of queues (QCONF).",
         added=True,
     ),
     Option(

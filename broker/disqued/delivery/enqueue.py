@@ -13,7 +13,6 @@ from disqued.core.cluster.peer import Peer
 from disqued.core.commands.command import Command
 from disqued.core.jobs.job import ACTIVE, DELIVERED
 from disqued.core.lifecycle.lifecycle import COUNT_DELIVERY, COUNT_NACK, SILENT
-from disqued.core.queues.queue import PAUSED_IN
 from disqued.core.runtime.audit import always
 from disqued.core.runtime.manyjobs import for_each_job, queues_of_jobs
 from disqued.core.runtime.message import Message
@@ -59,8 +58,7 @@ def handle_enqueue(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa:
         return
     lifecycle = state.lifecycle
     if job.retry_s > 0:
-        queue = lifecycle.queues.get(job.queue)
-        if queue is not None and queue.pause & PAUSED_IN and not frame.message_flags & kinds.TRANSFER:
+        if not frame.message_flags & kinds.TRANSFER and lifecycle.queues.takes_no_input(job.queue):
             return
     elif job.flags & DELIVERED:
         return

@@ -1,4 +1,7 @@
-"""PAUSE: stop what comes into a queue, what goes out of it, or both; on this node, or with BCAST on all."""
+"""PAUSE: stop what comes into a queue, what goes out of it, or both; on this node, or with BCAST on all.
+
+The setting `pause` of a queue (QCONF) does so besides: what either of them stops is stopped. PAUSE shows its own state.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from disqued.core.clients.session import Session
 from disqued.core.cluster.peer import Peer
 from disqued.core.commands.command import Command
 from disqued.core.commands.scope import first_word
+from disqued.core.lifecycle.pausing import set_local_pause
 from disqued.core.lifecycle.records import Words
 from disqued.core.memory.accounting import FULL
 from disqued.core.queues.queue import PAUSE_NAMES, PAUSED_IN, PAUSED_OUT
@@ -49,7 +53,7 @@ def pause(state: NodeState, session: Session, args: list[bytes]) -> None:
         _set_pause(state, name, wanted)
         state.ready.tell_again(session)  # another client may have paused it just before, which is not logged yet
     queue = state.lifecycle.queues.get(name)
-    result: i64 = queue.pause if queue is not None else 0
+    result: i64 = queue.local_pause if queue is not None else 0
     if to_all:
         tell_all(state, state.bus.about_queue(kinds.PAUSE, name, result))
     session.reply_status(PAUSE_NAMES[result])
@@ -70,7 +74,7 @@ def _set_pause(state: NodeState, name: bytes, wanted: i64) -> None:
         raise NodeEnding
     if wanted and state.lifecycle.memory.level() >= FULL and state.lifecycle.queues.get(name) is None:
         raise OutOfMemory
-    if state.lifecycle.pause(name, wanted, state.now_ms):
+    if set_local_pause(state.lifecycle, name, wanted, state.now_ms):
         state.lifecycle.journal.note((_RECORD, name, PAUSE_NAMES[wanted]))
 
 
@@ -83,7 +87,7 @@ def record_fault(words: list[bytes]) -> str:
 
 def load_record(state: NodeState, words: list[bytes]) -> None:
     """Pause a queue as a record says."""
-    state.lifecycle.pause(words[1], PAUSE_NAMES.index(words[2]), state.now_ms)
+    set_local_pause(state.lifecycle, words[1], PAUSE_NAMES.index(words[2]), state.now_ms)
 
 
 def current_records(state: NodeState) -> Iterator[list[Words]]:
@@ -91,7 +95,7 @@ def current_records(state: NodeState) -> Iterator[list[Words]]:
     cursor = 0
     while True:
         cursor, queues = state.lifecycle.queues.scan(cursor, _PART_QUEUES)
-        yield [(_RECORD, queue.name, PAUSE_NAMES[queue.pause]) for queue in queues if queue.pause]
+        yield [(_RECORD, queue.name, PAUSE_NAMES[queue.local_pause]) for queue in queues if queue.local_pause]
         if cursor == 0:
             return
 

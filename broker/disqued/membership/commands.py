@@ -128,6 +128,7 @@ def _reset(state: NodeState, session: Session, args: list[bytes]) -> None:
     flush_all(state)
     for peer in list(state.view.peers.values()):
         nodes.remove(state, peer)
+    state.events.cluster_reset()
     if kind == b"HARD":
         change_id(membership_of(state), nodes.random_id(state))
     save_or_refuse(state, sync=True)

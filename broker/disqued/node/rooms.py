@@ -24,6 +24,7 @@ from disqued.membership import SUBSYSTEM as MEMBERSHIP
 from disqued.persistence import SUBSYSTEM as PERSISTENCE
 from disqued.queries import SUBSYSTEM as QUERIES
 from disqued.replication import SUBSYSTEM as REPLICATION
+from disqued.settings import SUBSYSTEM as SETTINGS
 
 
 class Rooms:
@@ -52,6 +53,7 @@ ROOMS: Final = Rooms(
     ADMIN,
     ACCESS,
     MEMBERSHIP,
+    SETTINGS,
     ADMISSION,
     REPLICATION,
     DELIVERY,

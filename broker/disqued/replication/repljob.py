@@ -9,7 +9,6 @@ from disqued.bus.frame import Frame
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.codec import CorruptJob, unpack
 from disqued.core.jobs.job import Job, NodeIds
-from disqued.core.queues.queue import PAUSED_IN
 from disqued.core.runtime.counters import COPIES_REFUSED
 from disqued.core.runtime.outbox import confirm_copy
 from disqued.core.runtime.state import NodeState
@@ -68,10 +67,10 @@ def _keep(state: NodeState, peer: Peer, job: Job, listed: NodeIds, dummy: Job | 
     memory = lifecycle.memory
     if state.view.leaving or state.write_refusal or memory.level() > 0 or not memory.has_room_for(len(job.body)):
         return False
+    if not message_flags & kinds.TRANSFER and lifecycle.queues.takes_no_input(job.queue):
+        return False
     queue = lifecycle.queues.get(job.queue)
     if queue is not None:
-        if queue.pause & PAUSED_IN and not message_flags & kinds.TRANSFER:
-            return False
         job.queue = queue.name
     now_ms = state.now_ms
     is_done = dummy is not None or state.events.is_done(job.id)

@@ -129,7 +129,7 @@ class LoadWatch:
             if job.id not in found.jobs:
                 self._violate(member, f"{job.id!r} is loaded, and not on disk")
         _, queues = member.node.state.lifecycle.queues.scan(0, 1 << 30)
-        paused = {queue.name for queue in queues if queue.pause}
+        paused = {queue.name for queue in queues if queue.local_pause}
         if paused != set(found.pauses):
             self._violate(member, f"queues {sorted(paused)} are paused, on disk {sorted(found.pauses)}")
 
@@ -158,7 +158,7 @@ def check_log(member: Member, history: History) -> None:
         if job.id in kept and job.id not in found.jobs:
             history.violate(now_ms, f"node {member.number}: {job.id!r} is not on disk")
     _, queues = state.lifecycle.queues.scan(0, 1 << 30)
-    pauses = {queue.name: PAUSE_NAMES[queue.pause] for queue in queues if queue.pause}
+    pauses = {queue.name: PAUSE_NAMES[queue.local_pause] for queue in queues if queue.local_pause}
     if pauses != found.pauses:
         history.violate(now_ms, f"node {member.number}: queues are paused {pauses}, on disk {found.pauses}")
 

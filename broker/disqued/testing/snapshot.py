@@ -60,7 +60,7 @@ def snapshot(member: Member) -> Snapshot:
                 expires_ms=int(job.expire_at_s) * 1000,
             )
     _, queues = lifecycle.queues.scan(0, 1 << 30)
-    return Snapshot(jobs, {queue.name: PAUSE_NAMES[queue.pause] for queue in queues if queue.pause})
+    return Snapshot(jobs, {queue.name: PAUSE_NAMES[queue.local_pause] for queue in queues if queue.local_pause})
 
 
 def differences(before: Snapshot, after: Snapshot, now_ms: int) -> list[str]:

@@ -31,6 +31,7 @@ from disqued.resp.words import split_words
 
 _EVERY_QUEUE: Final = b"*"
 _HASH_DIGITS: Final = 64
+_SPECIAL: Final = frozenset(b"*?[\\")
 _KEPT_NAMES: Final = 1000
 """For how many names of queues the answer is kept."""
 MOST_NAME_BYTES: Final = 1024
@@ -95,6 +96,20 @@ class Rules:
                 self._known.clear()
             self._known[name] = known
         return known
+
+    def allows_pattern(self, wanted: bytes) -> bool:
+        """Whether the patterns allow every queue that another pattern matches.
+
+        Only what is certain counts: the same pattern, or one that ends with its only special character, a `*`, and
+        begins like the other one. So no user sets what holds for queues of others.
+        """
+        if self.every_queue or wanted in self.patterns:
+            return True
+        for pattern in self.patterns:
+            beginning = pattern[:-1]
+            if pattern[-1:] == b"*" and not _SPECIAL.intersection(beginning) and wanted.startswith(beginning):
+                return True
+        return False
 
     def _matches(self, name: bytes) -> bool:
         return any(glob.matches(name) for glob in self._globs)

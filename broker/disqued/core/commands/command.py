@@ -40,6 +40,8 @@ class Command:
     """Returns the indexes of the words that are secret; MONITOR and the logs show REDACTED instead of them."""
     queues: Callable[[Any, list[bytes]], Iterable[bytes]] | None = None
     """Returns the queues that a request touches, all of which the rules of the user must allow."""
+    patterns: Callable[[Any, list[bytes]], Iterable[bytes]] | None = None
+    """Returns the patterns of queues that a request touches: the rules of the user must allow all that match."""
     categories: tuple[str, ...] = ()
     """The categories of `access.catalogue` that it belongs to, besides `all`."""
     subcommands: Mapping[bytes, Subcommand] | None = None

@@ -166,6 +166,9 @@ class Listener:
     def peer_forgotten(self, peer: Peer) -> None:
         """A node is no longer a member."""
 
+    def cluster_reset(self) -> None:
+        """CLUSTER RESET: this node forgets the cluster, and what its members share."""
+
 
 EVENTS: Final = tuple(name for name in vars(Listener) if not name.startswith("_"))
 """The names of all events."""
@@ -212,6 +215,7 @@ class Events(Listener):
         self._peer_up: list[Listener] = []
         self._peer_connected: list[Listener] = []
         self._peer_forgotten: list[Listener] = []
+        self._cluster_reset: list[Listener] = []
 
     def add(self, listener: Listener) -> None:
         """Have a room hear the events that it overrides, after those that were added before."""
@@ -425,3 +429,8 @@ class Events(Listener):
         """Pass the event on."""
         for listener in self._peer_forgotten:
             listener.peer_forgotten(peer)
+
+    def cluster_reset(self) -> None:
+        """Pass the event on."""
+        for listener in self._cluster_reset:
+            listener.cluster_reset()

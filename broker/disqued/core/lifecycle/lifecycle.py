@@ -36,7 +36,7 @@ from disqued.core.lifecycle.journal import Journal
 from disqued.core.lifecycle.keys import Keys
 from disqued.core.lifecycle.replicationcounts import ReplicationCounts
 from disqued.core.memory.accounting import Memory, queue_bytes
-from disqued.core.queues.queue import PAUSED_IN, PAUSED_OUT, Placement, Queue, QueueType, Release
+from disqued.core.queues.queue import PAUSED_OUT, Placement, Queue, QueueType, Release
 from disqued.core.queues.queues import Queues
 from disqued.core.telemetry.counter import Count
 from disqued.core.timers.wheel import NEAR_MS, TimerWheel
@@ -263,8 +263,7 @@ class Lifecycle(Release):
         """
         if self.table.get(job.id) is not job:
             return
-        queue = self.queues.get(job.queue)
-        if ask_at_ms == 0 or (queue is not None and queue.pause & PAUSED_IN):
+        if ask_at_ms == 0 or self.queues.takes_no_input(job.queue):
             self.enqueue(job, now_ms, SILENT)
             return
         job.flags = (job.flags & _FIRST_QUEUEING) | BCAST_WILLQUEUE
@@ -303,6 +302,7 @@ class Lifecycle(Release):
             queue = self.make_queue(job.queue, now_ms)
         queue.order.insert(job)
         queue.length += 1
+        queue.body_bytes += len(job.body)
         self.queued_jobs += 1
         queue.used_ms = now_ms
         queue.jobs_in += 1
@@ -354,6 +354,7 @@ class Lifecycle(Release):
         job = queue.order.pop()
         assert job is not None
         queue.length -= 1
+        queue.body_bytes -= len(job.body)
         self.queued_jobs -= 1
         queue.used_ms = now_ms
         queue.jobs_out += 1
@@ -380,6 +381,7 @@ class Lifecycle(Release):
         assert queue is not None
         queue.order.remove(job)
         queue.length -= 1
+        queue.body_bytes -= len(job.body)
         self.queued_jobs -= 1
 
     def is_leased(self, job: Job, now_ms: i64) -> bool:
@@ -506,9 +508,8 @@ class Lifecycle(Release):
         if job.state == QUEUED:
             self.postpone(job, now_ms)
             return
-        queue = self.queues.get(job.queue)
         was_queued = job.flags & BCAST_QUEUED != 0
-        if job.retry_s > 0 and queue is not None and queue.pause & PAUSED_IN:
+        if job.retry_s > 0 and self.queues.takes_no_input(job.queue):
             self.postpone(job, now_ms)
         elif self.queues.type_of(job.queue).release.give_back(job, now_ms, COUNT_DELIVERY):
             job.flags |= BY_TIMER
@@ -524,25 +525,6 @@ class Lifecycle(Release):
             queue = self.queues.get_or_make(name, now_ms)
             self.memory.used_bytes += queue_bytes(name)
         return queue
-
-    def pause(self, name: bytes, wanted: i64, now_ms: i64) -> bool:
-        """Set the pause flags of a queue and return whether that changes them. Do not create a queue for flags of 0."""
-        queue = self.queues.get(name)
-        if queue is None:
-            if wanted == 0:
-                return False
-            queue = self.make_queue(name, now_ms)
-        changed = queue.pause != wanted
-        queue.pause = wanted
-        if wanted & PAUSED_OUT:
-            return changed
-        if queue.waiting > 0:
-            self.offer(queue)
-        watcher = queue.watcher
-        if watcher is not None and watcher.wanted and queue.length > 0 and not watcher.listed:
-            watcher.listed = True
-            self.wanted.append(queue)
-        return changed
 
     def remove_queue(self, queue: Queue) -> None:
         """Remove an empty queue that no client waits for."""

@@ -13,6 +13,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from disqued.core.jobs.job import Job
 from disqued.core.queues.order import ByAge, Order
+from disqued.core.queues.settings import QueueSettings
 from disqued.core.queues.watcher import QueueWatcher
 from disqued.resp.writer import bulk
 
@@ -94,8 +95,10 @@ class Queue:
         self.number: i64 = number
         """Increases with each queue that this node makes; queues are scanned in this order."""
         self.length: i64 = 0
+        self.body_bytes: i64 = 0
+        """The bytes of the bodies of the waiting jobs."""
         self.order = queue_type.new_order()
-        """The waiting jobs. Only the verbs of the lifecycle change it, and `length` with it."""
+        """The waiting jobs. Only the verbs of the lifecycle change it, and `length` and `body_bytes` with it."""
         self.first_wait: Wait | None = None
         self.last_wait: Wait | None = None
         self.waiting: i64 = 0
@@ -106,7 +109,12 @@ class Queue:
         """In a cluster: when a client last asked for jobs."""
         self.watcher: QueueWatcher | None = None
         """What the federation room keeps about the queue; None until the queue concerns other nodes."""
+        self.settings: QueueSettings | None = None
+        """None if nothing is set for the queue (`Queues.settings_of`)."""
+        self.local_pause: i64 = 0
+        """The pause flags that PAUSE set on this node."""
         self.pause: i64 = 0
+        """What is stopped: by PAUSE on this node, or by the setting `pause`."""
         self.created_ms: i64 = now_ms
         self.used_ms: i64 = now_ms
         """When a job was last queued or delivered."""
@@ -146,6 +154,6 @@ class Queue:
     @property
     def is_unused(self) -> bool:
         """Whether the queue can be removed and nothing but its statistics would be lost."""
-        if self.length != 0 or self.waiting != 0 or self.pause != 0:
+        if self.length != 0 or self.waiting != 0 or self.local_pause != 0:
             return False
         return self.watcher is None or not self.watcher.wanted

@@ -14,7 +14,9 @@ from typing import Final
 from mypy_extensions import i64
 from sortedcontainers import SortedDict
 
-from disqued.core.queues.queue import Queue, QueueType
+from disqued.core.queues.queue import PAUSED_IN, Queue, QueueType
+from disqued.core.queues.settings import QueueSettings
+from disqued.core.queues.settingsindex import SettingsIndex
 
 _SHARDS: Final = 64
 _BLOCK_SHIFT: Final = 10
@@ -36,6 +38,8 @@ class Queues:
         self._declared: dict[bytes, QueueType] = {}
         """The types of queues that were declared, by name."""
         self._some_declared: bool = False
+        self.index = SettingsIndex()
+        """The settings of all names; the settings room changes it, and then the queues."""
         self._shards: list[dict[bytes, Queue]] = [{} for _ in range(_SHARDS)]
         """By name."""
         self._blocks = SortedDict()
@@ -72,6 +76,18 @@ class Queues:
             return self._declared.get(name, self._standard)
         return self._standard
 
+    def settings_of(self, name: bytes) -> QueueSettings | None:
+        """The settings of the queue of that name, whether the queue exists now or not; None if there are none."""
+        return self.index.resolve(name) if self.index.some else None
+
+    def takes_no_input(self, name: bytes) -> bool:
+        """Whether the queue of that name, which need not exist, is paused for input."""
+        queue = self.get(name)
+        if queue is not None:
+            return queue.pause & PAUSED_IN != 0
+        settings = self.settings_of(name)
+        return settings is not None and settings.pause & PAUSED_IN != 0
+
     def get_or_make(self, name: bytes, now_ms: i64) -> Queue:
         """The queue of that name; it is made if it does not exist."""
         shard = self._shards[_shard(name)]
@@ -79,6 +95,10 @@ class Queues:
         if queue is None:
             self._made += 1
             queue = Queue(name, self._made, now_ms, self.type_of(name))
+            settings = self.settings_of(name)
+            if settings is not None:
+                queue.settings = settings
+                queue.pause = settings.pause
             shard[name] = queue
             self._count += 1
             block: dict[int, Queue] = self._blocks.setdefault(int(self._made >> _BLOCK_SHIFT), {})

@@ -49,13 +49,17 @@ def refusal(state: NodeState, entry: CommandEntry, user: User, args: list[bytes]
 
 def forbidden_queue(state: NodeState, entry: CommandEntry, user: User, args: list[bytes]) -> bytes | None:
     """The first queue of a request that the user may not touch."""
-    queues = entry.command.queues
+    command = entry.command
     rules = user.rules
-    if queues is None or rules.every_queue:
+    if command.queues is None or rules.every_queue:
         return None
-    for name in queues(state, args):
+    for name in command.queues(state, args):
         if not rules.allows_queue(name):
             return bytes(name)
+    if command.patterns is not None:
+        for pattern in command.patterns(state, args):
+            if not rules.allows_pattern(pattern):
+                return bytes(pattern)
     return None
 
 

@@ -1,0 +1,43 @@
+"""What pauses a queue: PAUSE on this node, and the setting `pause`. What either of them stops is stopped."""
+
+from __future__ import annotations
+
+from mypy_extensions import i64
+
+from disqued.core.lifecycle.lifecycle import Lifecycle
+from disqued.core.queues.queue import PAUSED_OUT, Queue
+
+
+def set_local_pause(lifecycle: Lifecycle, name: bytes, wanted: i64, now_ms: i64) -> bool:
+    """Set the flags of PAUSE and return whether that changes them. Do not create a queue for flags of 0."""
+    queue = lifecycle.queues.get(name)
+    if queue is None:
+        if wanted == 0:
+            return False
+        queue = lifecycle.make_queue(name, now_ms)
+    changed = queue.local_pause != wanted
+    queue.local_pause = wanted
+    _apply(lifecycle, queue)
+    return changed
+
+
+def follow_settings(lifecycle: Lifecycle, queue: Queue) -> None:
+    """Have a queue follow the settings as they are now."""
+    settings = lifecycle.queues.settings_of(queue.name)
+    if settings is not queue.settings:
+        queue.settings = settings
+        _apply(lifecycle, queue)
+
+
+def _apply(lifecycle: Lifecycle, queue: Queue) -> None:
+    """Stop what is paused. If the output is not, serve the clients and the nodes that wait for jobs."""
+    settings = queue.settings
+    queue.pause = queue.local_pause if settings is None else queue.local_pause | settings.pause
+    if queue.pause & PAUSED_OUT:
+        return
+    if queue.waiting > 0:
+        lifecycle.offer(queue)
+    watcher = queue.watcher
+    if watcher is not None and watcher.wanted and queue.length > 0 and not watcher.listed:
+        watcher.listed = True
+        lifecycle.wanted.append(queue)

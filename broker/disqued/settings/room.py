@@ -1,0 +1,162 @@
+"""The settings room of one node: keeps the set of entries, and has it saved, shared and applied."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from disqued.core.queues.settings import SETTINGS, fault
+from disqued.core.runtime.room import Room
+from disqued.settings.applying import Applying
+from disqued.settings.counters import RECEIVED
+from disqued.settings.entries import MOST_KEPT, SETTING, Entries, Entry, fault_of, make
+from disqued.settings.saving import SettingsFile
+from disqued.settings.sharing import Peers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mypy_extensions import i64
+
+    from disqued.core.cluster.peer import Peer
+    from disqued.core.runtime.state import NodeState
+
+NAME: Final = "settings"
+_BYTES_PER_ENTRY: Final = 900
+"""The memory of an entry besides three times its bytes, measured."""
+
+
+class SettingsRoom(Room):
+    """The settings of queues on one node."""
+
+    def __init__(self, state: NodeState) -> None:
+        super().__init__(state)
+        self.entries = Entries()
+        self.file = SettingsFile(state, self.entries)
+        self.applying = Applying(state)
+        self.peers = Peers(state, self.entries)
+
+    # --- events -------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Load the file."""
+        state = self.state
+        try:
+            found = self.file.load()
+        except ValueError as error:
+            state.host.fail(str(error))
+            return
+        for entry in found:
+            if self.entries.put(entry):
+                self._apply(entry)
+        if found:
+            name = state.config.cluster_settings_file
+            state.host.log("notice", f"Settings of queues loaded: file={name} entries={len(found)}")
+
+    def cron(self) -> None:
+        """Compare with the other nodes, save what is not saved, and forget old removals."""
+        now_ms = int(self.state.now_ms)
+        if 0 < self.entries.expires_ms <= now_ms:
+            self.entries.expire(now_ms)
+            self.file.changed()
+        self.peers.visit()
+        self.file.visit()
+
+    def deadline_ms(self) -> i64:
+        """At once while queues must follow changed settings."""
+        return self.state.now_ms if self.applying.active else 0
+
+    def due(self) -> None:
+        """Have more queues follow."""
+        self.applying.proceed()
+
+    def buffered_bytes(self) -> i64:
+        """The memory of the entries."""
+        return 3 * self.entries.wire_bytes + _BYTES_PER_ENTRY * len(self.entries)
+
+    def peer_forgotten(self, peer: Peer) -> None:
+        """Forget its digest."""
+        self.peers.forget(peer)
+
+    def cluster_reset(self) -> None:
+        """Forget all settings: they are the cluster's."""
+        index = self.state.lifecycle.queues.index
+        for entry in self.entries.all():
+            if entry.kind == SETTING:
+                index.unset(entry.name, entry.key)
+        self.entries.clear()
+        self.file.changed()
+
+    def last_records(self) -> str:
+        """Write what is not written. A node ends without that, because the other nodes have it too."""
+        error = self.file.save_now()
+        if error:
+            self.state.host.log("warning", f"Settings of queues not saved: {error}")
+        return ""
+
+    # --- changes ------------------------------------------------------------------------------------------------------
+
+    def change(self, kind: int, name: bytes, values: dict[bytes, bytes | None]) -> None:
+        """Set the keys of a name to values, or remove those without one, here and on all nodes."""
+        state = self.state
+        version = self.entries.next_version(int(state.now_ms))
+        changed = [
+            make(kind, name, key, value or b"", version, state.view.node_id, removed=value is None)
+            for key, value in values.items()
+        ]
+        for entry in changed:
+            self._keep(entry)
+        self.applying.proceed()
+        self.peers.send(changed)
+
+    def receive(self, sender: Peer, entries: Sequence[Entry]) -> None:
+        """Take what another node has and this one does not. What is not acceptable is refused one by one."""
+        now_ms = int(self.state.now_ms)
+        taken = 0
+        for entry in entries:
+            before = self.entries.get(entry.kind, entry.name, entry.key)
+            if before is not None and not entry.wins(before):
+                continue
+            if before is None and 0 < entry.expires_ms() <= now_ms:
+                continue
+            why = fault_of(entry, now_ms)
+            if not why and before is None and len(self.entries) >= MOST_KEPT:
+                why = f"this node keeps {len(self.entries)} already"
+            if why:
+                self.peers.refuse(sender, why)
+                continue
+            self._keep(entry)
+            taken += 1
+        if taken:
+            self.state.counters.add(RECEIVED, taken)
+            self.applying.proceed()
+
+    def _keep(self, entry: Entry) -> None:
+        if self.entries.put(entry):
+            self._apply(entry)
+            self.file.changed()
+
+    def _apply(self, entry: Entry) -> None:
+        """Have an entry take effect, unless this release does not know it."""
+        setting = SETTINGS.get(entry.key)
+        if entry.kind != SETTING or setting is None:
+            return
+        why = "" if entry.removed else fault(setting, entry.value)
+        index = self.state.lifecycle.queues.index
+        if entry.removed or why:
+            index.unset(entry.name, entry.key)
+        else:
+            index.set(entry.name, entry.key, entry.value)
+        if why:
+            self.state.host.log(
+                "warning",
+                f"Setting has no effect on this node: name={entry.name[:100]!r} setting={entry.key.decode()} "
+                f"node={entry.node_id.decode()}: it {why}",
+            )
+        self.applying.changed(entry.name)
+
+
+def settings_of(state: NodeState) -> SettingsRoom:
+    """The settings room of a node."""
+    room = state.rooms[NAME]
+    assert isinstance(room, SettingsRoom)
+    return room
