@@ -25,15 +25,16 @@ ackjob -1 write fast | fastack -1 write fast | deljob -1 write fast | show 2 rea
 bgrewriteaof 1 readonly admin | qlen 2 readonly fast | qpeek 3 readonly | qstat 2 readonly fast | qscan -1 readonly
 jscan -1 readonly | enqueue -1 write denyoom fast | nack -1 write denyoom fast | dequeue -1 write fast
 working 2 write fast | pause -3 readonly fast | acl -2 admin loading | backup -2 readonly admin
+qconf -3 write | addto -5 write denyoom fast
 """
-"""Of the original, but for ACL, BACKUP and for the word counts of AUTH and HELLO, which take more here."""
+"""Of the original, but for ACL, ADDTO, BACKUP, QCONF and the word counts of AUTH and HELLO, which take more here."""
 
 
 def test_the_table_is_that_of_the_original(client: LocalClient) -> None:
     rows = [row.split() for line in TABLE.strip().splitlines() for row in line.split("|")]
     wanted = [[row[0].encode(), int(row[1]), [flag.encode() for flag in row[2:]], 0, 0, 0] for row in rows]
     assert sorted(ask(client, "COMMAND")) == sorted(wanted)
-    assert ask(client, "COMMAND", "COUNT") == 34
+    assert ask(client, "COMMAND", "COUNT") == 36
 
 
 def test_command_info_returns_the_commands_that_are_named(client: LocalClient) -> None:
@@ -48,7 +49,7 @@ def test_renamed_commands_keep_their_name_and_removed_ones_are_gone() -> None:
     client = LocalNode(config).client()
     renamed, old, removed = ask(client, "COMMAND", "INFO", "mydebug", "debug", "shutdown")
     assert (renamed[0], old, removed) == (b"debug", None, None)
-    assert ask(client, "COMMAND", "COUNT") == 33
+    assert ask(client, "COMMAND", "COUNT") == 35
     names = ask(client, "COMMAND", "LIST")
     assert b"debug" in names
     assert b"shutdown" not in names
@@ -58,7 +59,7 @@ def test_renamed_commands_keep_their_name_and_removed_ones_are_gone() -> None:
 def test_redis_py_reads_the_table(client: LocalClient, protocol: int, parse: Any) -> None:
     ask(client, "HELLO", protocol)
     parsed = parse(ask(client, "COMMAND"))
-    assert len(parsed) == 34
+    assert len(parsed) == 36
     assert parsed["addjob"]["arity"] == -4
 
 

@@ -36,6 +36,7 @@ SECTIONS = {
     "audit_records_lost",
     "Membership": "cluster_links_up cluster_nodes_pfail cluster_nodes_fail cluster_nodes_leaving "
     "cluster_links_unproven cluster_max_skew_ms",
+    "Settings": "settings_changed settings_received settings_refused settings_exchanged",
     "Admission": "keys_remembered jobs_deduplicated",
     "Replication": "replications_waiting replication_timeouts external_replications async_held_back "
     "async_copies_missing sync_copies_missing copies_kept copies_refused",
@@ -90,7 +91,7 @@ def test_the_server_section_says_what_runs(local: LocalNode, client: LocalClient
     assert server["disque_version"] == "1.0-rc1"
     assert server["disqued_version"] == __version__
     assert server["build"] in {"compiled", "interpreted"}
-    assert server["disqued_extensions"] == "addjob-key,getjob-withrequeue"
+    assert server["disqued_extensions"] == "addjob-key,addjob-sync,getjob-withrequeue"
     assert (server["uptime_in_seconds"], server["uptime_in_days"]) == ("86405", "1")
     assert len(server["run_id"]) == 40
 

@@ -24,6 +24,10 @@ WORDS: dict[str, tuple[Call[Any], tuple[object, ...]]] = {
         calls.add("q", "x", replicate=3, sync=2),
         ("ADDJOB", "q", "x", 5000, "REPLICATE", 3, "SYNC", 2),
     ),
+    "add to several queues": (
+        calls.add_to(["a", "b"], "x", timeout_ms=7, replicate=2, key="k", asynchronous=True),
+        ("ADDTO", 2, "a", "b", "x", 7, "REPLICATE", 2, "KEY", "k", "ASYNC"),
+    ),
     "get of one queue": (calls.get("mail"), ("GETJOB", "TIMEOUT", 0, "COUNT", 1, "FROM", "mail")),
     "get of several queues": (
         calls.get(["a", "b"], count=3, nohang=True, with_counters=True, timeout_ms=7),
@@ -113,6 +117,13 @@ def test_call_without_arguments_is_refused_before_it_is_sent() -> None:
         calls.get([])
     with pytest.raises(ValueError, match="name of a command"):
         calls.execute()
+
+
+def test_add_to_without_queues_is_refused_before_it_is_sent() -> None:
+    none: list[str] = []
+    for queues in (none, "mail"):
+        with pytest.raises(ValueError, match="sequence of queues"):
+            calls.add_to(queues, "x")
 
 
 def test_add_jobs_adds_each_job_with_its_own_options() -> None:

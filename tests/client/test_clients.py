@@ -194,6 +194,13 @@ def test_job_with_a_key_is_added_once(client: Any) -> None:
     assert client.qlen("mail") == 1
 
 
+def test_add_to_returns_a_result_for_each_queue(client: Any) -> None:
+    client.pause("b", "in")
+    one, paused, other = client.add_to(["a", "b", "c"], "x", replicate=1)
+    assert isinstance(paused, QueuePaused)
+    assert [client.get(queue)[0].id for queue in "ac"] == [one, other]
+
+
 def test_add_jobs_returns_a_result_for_each_job(client: Any) -> None:
     rows = [NewJob("mail", f"row {number}", key=f"row-{number}", retry_s=60) for number in range(300)]
     ids = client.add_jobs(iter(rows))

@@ -61,6 +61,7 @@ def test_table_of_repeated_calls_matches_the_code() -> None:
     rows = re.findall(r"^\| (.*) \| (.*) \|$", table, re.MULTILINE)[1:]
     arguments: dict[str, tuple[object, ...]] = {
         "add": ("q", "x"),
+        "add_to": (["q"], "x"),
         "execute": ("PING",),
         "hello": (),
         "info": (),

@@ -1,4 +1,4 @@
-"""Checks an ADDJOB and creates the job.
+"""Checks an ADDJOB or ADDTO and creates the jobs.
 
 The replication room places copies on other nodes, and the delivery room delivers the job.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from disqued.admission import addjob
+from disqued.admission import addjob, addto
 from disqued.admission.counters import COUNTERS
 from disqued.admission.metrics import METRICS
 from disqued.core.runtime.subsystem import Subsystem
@@ -23,4 +23,6 @@ def _info(state: NodeState) -> Fields:
     ]
 
 
-SUBSYSTEM = Subsystem("admission", commands=(addjob.COMMAND,), counters=COUNTERS, info=_info, metrics=METRICS)
+SUBSYSTEM = Subsystem(
+    "admission", commands=(addjob.COMMAND, addto.COMMAND), counters=COUNTERS, info=_info, metrics=METRICS
+)

@@ -45,6 +45,8 @@ STILL_WAITS: Final = "The job with this key still waits for its copies, try agai
 _DEPENDENT: Final = frozenset({b"MAXLEN", b"KEY"})
 _DEPENDENT_LENGTHS: Final = (6, 3)
 """Options whose effect depends on earlier jobs of the queue, and their lengths."""
+_OPTIONS_AT: Final = 4
+"""Where the options of ADDJOB begin, after queue, body and timeout."""
 _UNSET: Final = -1
 
 
@@ -62,7 +64,7 @@ class AddJob:
         """DEFAULT_WINDOW_S if not given."""
         self.asynchronous: bool = False
         self.confirmed: i64 = _UNSET
-        """How many nodes must have the job before the reply (SYNC); after `_complete`, 0 with ASYNC."""
+        """How many nodes must have the job before the reply (SYNC); after `complete_options`, 0 with ASYNC."""
         self.key: bytes | None = None
 
 
@@ -134,11 +136,10 @@ _OPTIONS: Final[dict[bytes, Callable[[AddJob, bytes], None]]] = {
 }
 
 
-def _parse(args: list[bytes]) -> AddJob:
-    """Parse the options after queue, body and timeout."""
+def parse_options(args: list[bytes], index: int) -> AddJob:
+    """Parse the options from the word at `index` on."""
     options = AddJob()
     last = len(args) - 1
-    index = 4
     while index <= last:
         word = args[index]
         setter = _OPTIONS.get(word)
@@ -156,7 +157,7 @@ def _parse(args: list[bytes]) -> AddJob:
     return options
 
 
-def _complete(options: AddJob, cluster_size: i64) -> None:
+def complete_options(options: AddJob, cluster_size: i64) -> None:
     """Fill in the defaults that depend on other options, then refuse contradictions."""
     if options.replicate == _UNSET:
         options.replicate = min(DEFAULT_REPLICATE, cluster_size)
@@ -195,9 +196,9 @@ def _known(state: NodeState, options: AddJob, stamp: bytes) -> Remembered | None
 def _needs_nothing(state: NodeState, args: list[bytes]) -> bool:
     """Whether an earlier ADDJOB counts as the same one."""
     try:
-        options = _parse(args)
+        options = parse_options(args, _OPTIONS_AT)
         require_timeout_ms(args[3])
-        _complete(options, state.view.size)
+        complete_options(options, state.view.size)
     except ReplyError:
         return False
     key = options.key
@@ -209,17 +210,22 @@ def _may_follow(state: NodeState, session: Session, args: list[bytes]) -> bool:
 
     It does not if it could be refused for MAXLEN only once those jobs are queued, or if one of them has its key.
     """
-    for index in range(4, len(args)):
+    return not has_dependent(args, _OPTIONS_AT) or _changes_nothing(state, session, args)
+
+
+def has_dependent(args: list[bytes], first: int) -> bool:
+    """Whether the effect of the options from the word at `first` on may depend on earlier jobs."""
+    for index in range(first, len(args)):
         word = args[index]
         if len(word) in _DEPENDENT_LENGTHS and word.upper() in _DEPENDENT:
-            return _changes_nothing(state, session, args)
-    return True
+            return True
+    return False
 
 
 def _changes_nothing(state: NodeState, session: Session, args: list[bytes]) -> bool:
     """Whether the earlier jobs of the client make no difference to an ADDJOB with MAXLEN or KEY."""
     try:
-        options = _parse(args)
+        options = parse_options(args, _OPTIONS_AT)
     except ReplyError:
         return True
     if options.max_length != _UNSET:
@@ -268,19 +274,26 @@ def _check_replication(state: NodeState, options: AddJob) -> bool:
 
 
 def addjob(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Create a job. It is queued here unless it must wait for copies or only other nodes keep it."""
-    options = _parse(args)
+    """Create a job, and reply with its ID."""
+    options = parse_options(args, _OPTIONS_AT)
     timeout_ms: i64 = require_timeout_ms(args[3])
-    _complete(options, state.view.size)
+    complete_options(options, state.view.size)
+    add(state, session, args[1], args[2], timeout_ms, options)
+
+
+def add(state: NodeState, session: Session, name: bytes, body: bytes, timeout_ms: i64, options: AddJob) -> None:
+    """Create a job, and reply with its ID, now or later. Raises ReplyError if that is refused.
+
+    The job is queued here unless it must wait for copies or only other nodes keep it.
+    """
     stamp: bytes | None = None
     if options.key is not None:
-        stamp = stamp_for(args[1], options.key)
+        stamp = stamp_for(name, options.key)
         known = _known(state, options, stamp)
         if known is not None:
             _answer_again(state, session, known)
             return
     lifecycle = state.lifecycle
-    name = args[1]
     queue = lifecycle.queues.get(name)
     queue_type = queue.type if queue is not None else lifecycle.queues.type_of(name)
     placement = queue_type.placement
@@ -291,7 +304,7 @@ def addjob(state: NodeState, session: Session, args: list[bytes]) -> None:
         if queue.pause & PAUSED_IN:
             raise QueuePaused
         name = queue.name
-    if len(args[2]) > BIG_BYTES and not make_room_for(state, COPIES_UNDER_WAY * len(args[2])):
+    if len(body) > BIG_BYTES and not make_room_for(state, COPIES_UNDER_WAY * len(body)):
         raise OutOfMemory(TOO_BIG)
     now_ms = state.now_ms
     job_id = state.job_ids.make(options.ttl_s, options.retry_s > 0)
@@ -299,7 +312,7 @@ def addjob(state: NodeState, session: Session, args: list[bytes]) -> None:
         job_id = stamped(job_id, stamp)
     expire_at_s: i64 = now_ms // 1000 + options.ttl_s
     job = Job(
-        job_id, name, args[2], state.next_ctime(), expire_at_s, options.delay_s, options.retry_s, int(options.replicate)
+        job_id, name, body, state.next_ctime(), expire_at_s, options.delay_s, options.retry_s, int(options.replicate)
     )
     if placement.place(session, job, timeout_ms, now_ms, confirmed=options.confirmed, external=external):
         state.counters.add(JOBS_ADDED)

@@ -52,6 +52,7 @@ class AsyncClient(BaseClient):
     add = Method(_one, calls.add)
     add_many = Method(_many, calls.add_many)
     add_jobs = Method(_many, calls.add_jobs)
+    add_to = Method(_one, calls.add_to)
     get = Method(_one, calls.get)
     ack = Method(_one, calls.ack)
     fast_ack = Method(_one, calls.fast_ack)

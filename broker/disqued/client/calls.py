@@ -11,9 +11,9 @@ are idempotent, even if they are executed on two different nodes:
   (`retry_s=0`) are lost, as their contract allows.
 - ACKJOB, FASTACK, WORKING: the second command finds the job finished, or postpones its delivery again.
 
-It is False for ADDJOB, which would create a second job (a `key` prevents that on one node, not on two); for NACK and
-ENQUEUE, because another worker may have the job by then; for DEQUEUE, DELJOB and PAUSE on one node, because the second
-attempt may reach another node; and for commands that the client does not know.
+It is False for ADDJOB and ADDTO, which would create a second job (a `key` prevents that on one node, not on two); for
+NACK and ENQUEUE, because another worker may have the job by then; for DEQUEUE, DELJOB and PAUSE on one node, because
+the second attempt may reach another node; and for commands that the client does not know.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Generic, Literal, TypedDict, TypeVar, Unpack
 
 from disqued.client import replies
+from disqued.client.errors import ResponseError
 from disqued.client.values import Hello, Job, JobDetails, JobId, JobState, PauseState, QueueStats
 from disqued.client.wire import Argument, Reply, encode, to_bytes
 
@@ -191,6 +192,30 @@ def add_many(queue: str, bodies: Iterable[str | bytes], **options: Unpack[AddOpt
     model = add(queue, b"", **options)
     before, after = model.arguments[:2], tuple(map(to_bytes, model.arguments[3:]))
     return (Call((*before, body, *after), model.decode, model.repeat, model.wait_s) for body in bodies)
+
+
+def add_to(
+    queues: Sequence[str],
+    body: str | bytes,
+    *,
+    key: str | bytes | None = None,
+    window_s: int | None = None,
+    **options: Unpack[AddOptions],
+) -> Call[list[JobId | ResponseError]]:
+    """Add a job with this body to each of several queues, up to 100 (ADDTO), with the options of `add`.
+
+    Returns a list with the job ID or the error for each queue, in order. The jobs are independent of each other, and
+    nothing is undone if some of them are refused: check each result. `key` is remembered for each queue.
+
+    Raises:
+        ResponseError: no job was added.
+        ConnectionLost: each of the jobs may or may not exist; only without `repeat`.
+    """
+    if isinstance(queues, str) or not queues:
+        raise ValueError("add_to() needs a sequence of queues")
+    model = add("", body, key=key, window_s=window_s, **options)
+    arguments = ("ADDTO", len(queues), *queues, *model.arguments[2:])
+    return Call(arguments, replies.job_ids, model.repeat, model.wait_s)
 
 
 @dataclass(frozen=True, slots=True)

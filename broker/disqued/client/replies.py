@@ -47,6 +47,11 @@ def job_id(reply: Reply) -> JobId:
     return JobId(text(reply))
 
 
+def job_ids(reply: Reply) -> list[JobId | ResponseError]:
+    """Decode the IDs of jobs, some of which may be errors."""
+    return [item if isinstance(item, ResponseError) else job_id(item) for item in array(reply)]
+
+
 def array(reply: Reply) -> list[Reply]:
     """Decode an array."""
     if isinstance(reply, list):

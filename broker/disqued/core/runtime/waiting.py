@@ -83,6 +83,8 @@ def _reply_in_order(state: NodeState, pipeline: Pipeline) -> None:
     pipeline.pop_replies(session.out if session.reply_mode == REPLY_ON else [])
     if pipeline.first is None:
         unblock(state, pipeline)
+        if session.reply_mode == REPLY_SKIP:  # of one request whose reply has several parts
+            session.reply_mode = REPLY_ON
         if pipeline.closes:
             session.closing = True
             session.parser.discard()
