@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from mypy_extensions import i64
 
 from disqued.bus import kinds
+from disqued.core.jobs.codec import pack_for_bus, pack_plain
 from disqued.core.jobs.job import ACKED, NOBODY, NodeIds
 from disqued.core.jobs.jobid import is_job_id
-from disqued.core.runtime.outbox import tell_end
+from disqued.core.runtime.outbox import send, tell_end
 
 if TYPE_CHECKING:
     from disqued.bus.frame import Frame
@@ -65,6 +66,21 @@ def take_expiry(state: NodeState, job: Job, peer: Peer) -> None:
     if peer.features != 0 and left_s > 0:
         left_s -= 1
     job.expire_at_s = left_s + state.now_ms // 1000
+
+
+def send_repljob(state: NodeState, job: Job, peers: list[Peer], listed: bytes, message_flags: i64) -> None:
+    """Send a job with this list of holders to nodes (REPLJOB), with its attributes to those that understand them."""
+    whole = b""
+    plain = b""
+    for peer in peers:
+        if job.extra is None or peer.features & kinds.FEATURE_ATTRIBUTES:
+            if not whole:
+                whole = state.bus.jobs(kinds.REPLJOB, [pack_for_bus(job, state.now_ms, listed)], message_flags)
+            send(state, peer, whole)
+        else:
+            if not plain:
+                plain = state.bus.jobs(kinds.REPLJOB, [pack_plain(job, state.now_ms, listed)], message_flags)
+            send(state, peer, plain)
 
 
 def send_setack(state: NodeState, job: Job, peer: Peer) -> None:

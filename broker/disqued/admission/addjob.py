@@ -21,6 +21,15 @@ from disqued.core.clients.pipeline import waiting_requests
 from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
 from disqued.core.commands.scope import first_word
+from disqued.core.jobs.attributes import (
+    LEAST_PRIORITY,
+    MAX_META_BYTES,
+    META,
+    MOST_PRIORITY,
+    PRIORITY,
+    i32_value,
+)
+from disqued.core.jobs.attributes import of as attributes_of
 from disqued.core.jobs.job import WAIT_REPL, Job
 from disqued.core.jobs.jobid import stamp_for, stamped
 from disqued.core.lifecycle.keys import DEFAULT_WINDOW_S, Remembered
@@ -66,6 +75,8 @@ class AddJob:
         self.confirmed: i64 = _UNSET
         """How many nodes must have the job before the reply (SYNC); after `complete_options`, 0 with ASYNC."""
         self.key: bytes | None = None
+        self.attributes: dict[int, bytes] | None = None
+        """The values of attributes that the client gave, by tag."""
 
 
 def _seconds(word: bytes, name: str, least: int, wrong: str) -> int:
@@ -124,6 +135,31 @@ def _set_confirmed(options: AddJob, word: bytes) -> None:
     options.confirmed = value
 
 
+def _set_priority(options: AddJob, word: bytes) -> None:
+    value = parse_integer(word)
+    if value is None or not LEAST_PRIORITY <= value <= MOST_PRIORITY:
+        raise ReplyError(f"ERR PRIORITY must be between {LEAST_PRIORITY} and {MOST_PRIORITY}")
+    _set_attribute(options, PRIORITY, i32_value(value) if value != 0 else None)
+
+
+def _set_meta(options: AddJob, word: bytes) -> None:
+    if len(word) > MAX_META_BYTES:
+        raise ReplyError(f"ERR META must have at most {MAX_META_BYTES} bytes, not {len(word)}")
+    _set_attribute(options, META, word or None)
+
+
+def _set_attribute(options: AddJob, tag: int, value: bytes | None) -> None:
+    """Set an attribute; None stands for its default, which is not stored."""
+    attributes = options.attributes
+    if attributes is None:
+        attributes = {}
+        options.attributes = attributes
+    if value is None:
+        attributes.pop(tag, None)
+    else:
+        attributes[tag] = value
+
+
 _OPTIONS: Final[dict[bytes, Callable[[AddJob, bytes], None]]] = {
     b"REPLICATE": _set_replicate,
     b"TTL": _set_ttl,
@@ -133,6 +169,8 @@ _OPTIONS: Final[dict[bytes, Callable[[AddJob, bytes], None]]] = {
     b"KEY": _set_key,
     b"WINDOW": _set_window,
     b"SYNC": _set_confirmed,
+    b"PRIORITY": _set_priority,
+    b"META": _set_meta,
 }
 
 
@@ -314,6 +352,8 @@ def add(state: NodeState, session: Session, name: bytes, body: bytes, timeout_ms
     job = Job(
         job_id, name, body, state.next_ctime(), expire_at_s, options.delay_s, options.retry_s, int(options.replicate)
     )
+    if options.attributes is not None:
+        job.extra = attributes_of(options.attributes)
     if placement.place(session, job, timeout_ms, now_ms, confirmed=options.confirmed, external=external):
         state.counters.add(JOBS_ADDED)
         session.out.append(b"+" + job_id + b"\r\n")
@@ -330,8 +370,8 @@ COMMAND: Final[Command] = Command(
     addjob,
     "jobs",
     "Adds a job to a queue and replies with its ID.",
-    "queue body ms-timeout [REPLICATE n] [DELAY sec] [RETRY sec] [TTL sec] [MAXLEN n] [KEY key] [WINDOW sec] [SYNC n]"
-    " [ASYNC]",
+    "queue body ms-timeout [REPLICATE n] [DELAY sec] [RETRY sec] [TTL sec] [MAXLEN n] [KEY key] [WINDOW sec] "
+    "[PRIORITY n] [META bytes] [SYNC n] [ASYNC]",
     "O(1) plus one message per copy",
     needs_log=True,
     needs_nothing=_needs_nothing,

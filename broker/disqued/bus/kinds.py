@@ -41,6 +41,8 @@ ZONE: Final = 40
 """The zone of the sender."""
 EXTERNAL: Final = 41
 """The address of the sender for clients outside of the network of the nodes."""
+POSTPONE: Final = 44
+"""A job that a worker gave back must not be queued before some time."""
 SETTINGS: Final = 45
 SETTINGSDIGEST: Final = 46
 """Settings of queues, and the digest of all that the sender has."""
@@ -54,6 +56,8 @@ FEATURE_LISTS: Final = 4
 """Understands SETACKS, GOTACKS and DELJOBS, and DROPPED in a GOTACK."""
 FEATURE_COPIES: Final = 8
 """Understands a REPLJOB with many jobs, and GOTJOBS."""
+FEATURE_ATTRIBUTES: Final = 128
+"""Understands attributes behind the jobs in a REPLJOB and a YOURJOBS, and POSTPONE."""
 
 UNKNOWN: Final = 0
 KNOWN: Final = 1

@@ -12,6 +12,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from disqued.bus import kinds
 from disqued.core.cluster.peer import Peer
+from disqued.core.jobs.codec import pack_plain
 from disqued.core.jobs.job import INCOMPLETE, NOBODY, Job
 from disqued.core.queues.queue import Queue
 from disqued.core.runtime.outbox import send, send_when_logged
@@ -69,7 +70,10 @@ class JobBatch:
         else:
             self._moved.append(job)
             listed = holders.pack(holders.plus(NOBODY, node_id))
-        packed = self._bus_jobs.pack(job, state.now_ms, listed)
+        if job.extra is None or self.peer.features & kinds.FEATURE_ATTRIBUTES:
+            packed = self._bus_jobs.pack(job, state.now_ms, listed)
+        else:
+            packed = pack_plain(job, state.now_ms, listed)
         self._packed.append(packed)
         self._bytes += len(packed)
         self.jobs += 1

@@ -1,9 +1,13 @@
-"""The description of a job that SHOW and JSCAN reply with: 15 names, each followed by its value."""
+"""The description of a job that SHOW and JSCAN reply with: names, each followed by its value.
+
+The 15 names of the original come first, in its order. Those of attributes that the job has follow.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from disqued.core.jobs.attributes import described
 from disqued.core.jobs.job import STATE_NAMES
 from disqued.jobmessages import members_of
 
@@ -14,9 +18,10 @@ if TYPE_CHECKING:
 
 
 def describe_job(state: NodeState, session: Session, job: Job) -> None:
-    """Append the flat array of 30 elements, in the order that clients rely on (Disque command SHOW)."""
+    """Append the flat array, whose first 30 elements are in the order that clients rely on (Disque command SHOW)."""
     now_ms = state.now_ms
-    session.reply_array(30)
+    attributes = [] if job.extra is None else described(job.extra)
+    session.reply_array(30 + 2 * len(attributes))
     _bulk(session, b"id", job.id)
     _bulk(session, b"queue", job.queue)
     _bulk(session, b"state", STATE_NAMES[job.state])
@@ -33,6 +38,11 @@ def describe_job(state: NodeState, session: Session, job: Job) -> None:
     _moment(session, b"next-requeue-within", job.requeue_at_ms, now_ms)
     _moment(session, b"next-awake-within", job.awake_ms, now_ms)
     _bulk(session, b"body", job.body)
+    for name, value in attributes:
+        if isinstance(value, bytes):
+            _bulk(session, name.encode(), value)
+        else:
+            _integer(session, name.encode(), value)
 
 
 def _bulk(session: Session, name: bytes, value: bytes) -> None:

@@ -14,10 +14,11 @@ from mypy_extensions import i64
 
 from disqued.bus import kinds
 from disqued.core.cluster.peer import Peer
-from disqued.core.jobs.codec import pack_for_bus
+from disqued.core.jobs.codec import pack_plain
 from disqued.core.jobs.job import ACTIVE, BCAST_QUEUED, DELIVERED, NOBODY, QUEUED, Job
 from disqued.core.runtime.outbox import send, send_when_logged
 from disqued.core.runtime.state import NodeState
+from disqued.jobmessages import send_repljob
 from disqued.leaving.transfer import Transfer
 
 # --- while a job is in flight -----------------------------------------------------------------------------------------
@@ -42,11 +43,9 @@ def ask(state: NodeState, transfer: Transfer, peers: list[Peer], message_flags: 
     listed = transfer.asked if job.retry_s == 0 and not transfer.acknowledged else job.delivered
     assert listed is not None
     transfer.listed = job.delivered
-    packed = pack_for_bus(job, state.now_ms, state.holders.pack(listed))
-    frame = state.bus.jobs(kinds.REPLJOB, [packed], message_flags)
-    for peer in peers:
-        send(state, peer, frame)
-        if transfer.acknowledged:
+    send_repljob(state, job, peers, state.holders.pack(listed), message_flags)
+    if transfer.acknowledged:
+        for peer in peers:
             send(state, peer, state.bus.about_job(kinds.SETACK, job.id))
 
 
@@ -127,7 +126,7 @@ def send_unconfirmed(state: NodeState, job: Job, peer: Peer) -> bool:
     link = peer.link
     if link is None or link.closed:
         return False
-    packed = pack_for_bus(job, state.now_ms, state.holders.pack(state.holders.keep((peer.id,))))
+    packed = pack_plain(job, state.now_ms, state.holders.pack(state.holders.keep((peer.id,))))
     state.lifecycle.journal.move(job)
     state.lifecycle.drop(job)
     send_when_logged(state, peer, state.bus.jobs(kinds.YOURJOBS, [packed]))

@@ -10,12 +10,14 @@ from mypy_extensions import i64
 from disqued import __version__
 from disqued.core.jobs.codec import CorruptJob
 from disqued.core.jobs.job import ACTIVE, QUEUED
+from disqued.core.lifecycle.records import content_of
 from disqued.persistence.parse import DELJOB, FORMAT, LOADJOB, SKIPPED, SUM_RIGHT, TORN, Damage, Entry, job_of
 from disqued.releases import FILE_FORMAT
 
 Reader: TypeAlias = Callable[[int, int], bytes]
 """Returns this many bytes of the file from an offset on, fewer at its end."""
 
+_OWN: Final = (LOADJOB, DELJOB, FORMAT)
 _LINE_BYTES: Final = 127
 """The longest line that the original reads."""
 LF: Final = b"\n"
@@ -54,9 +56,16 @@ def _fault_of_record(entry: Entry) -> str:
 def unknown_format(item: Entry | Damage) -> str:
     """Why this release must not touch the file that has this part; empty if it may.
 
-    Records that it does not know would look like damage.
+    Records that it does not know would look like damage. A later release says which format a file has, and seals the
+    records of its new kinds.
     """
-    if not isinstance(item, Entry) or item.words[0] != FORMAT or not item.words[1].isdigit():
+    if not isinstance(item, Entry):
+        return ""
+    words = item.words
+    if item.format is None and words[0] not in _OWN and len(words) == 2 and content_of(words[1]) is not None:
+        name = words[0][:40].decode("ascii", "backslashreplace")
+        return f"it has a record {name}, which this release ({__version__}) does not know"
+    if words[0] != FORMAT or not words[1].isdigit():
         return ""
     number = int(item.words[1])
     if number <= FILE_FORMAT:

@@ -7,6 +7,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disqued.bus.frame import NODE_ID_BYTES
+from disqued.core.jobs.attributes import described
 from disqued.core.jobs.codec import ID_AT, CorruptJob, Unpacked
 from disqued.core.jobs.job import BCAST_QUEUED, BCAST_WILLQUEUE, DELIVERED, STATE_NAMES, Job
 from disqued.core.jobs.jobid import JOB_ID_BYTES, is_job_id
@@ -68,7 +69,8 @@ def _of_record(entry: Entry) -> dict[str, object]:
     elif words[0] == DELJOB:
         fields["id"] = text(words[1])
     else:
-        fields["args"] = [text(word) for word in words[1:]]
+        opened = None if entry.format is None else entry.format.opened(words)
+        fields["args"] = [text(word) for word in (opened or words)[1:]]
     return fields
 
 
@@ -77,7 +79,7 @@ def _of_job(unpacked: Unpacked) -> dict[str, object]:
     job: Job = unpacked.job
     holders = unpacked.holders
     nodes = [text(holders[at : at + NODE_ID_BYTES]) for at in range(0, len(holders), NODE_ID_BYTES)]
-    return {
+    fields: dict[str, object] = {
         "id": text(job.id),
         "queue": text(job.queue),
         "state": state_name(unpacked.state),
@@ -93,6 +95,10 @@ def _of_job(unpacked: Unpacked) -> dict[str, object]:
         "body_len": len(job.body),
         "body": text(job.body),
     }
+    if job.extra is not None:
+        named = described(job.extra)
+        fields["attributes"] = {name: text(value) if isinstance(value, bytes) else value for name, value in named}
+    return fields
 
 
 def state_name(state: i64) -> str:

@@ -14,10 +14,12 @@ from mypy_extensions import i64
 
 from disqued.core.host import disk
 from disqued.core.host.disk import DiskOwner, DiskWork
+from disqued.core.jobs.attributes import merged
 from disqued.core.jobs.codec import CTIMES_PER_S, CorruptJob
 from disqued.core.jobs.job import QUEUED
 from disqued.core.jobs.jobid import is_made_by
 from disqued.core.lifecycle.lifecycle import EXPIRY_GRACE_MS
+from disqued.core.lifecycle.records import SUM_BYTES, SUM_MARK
 from disqued.persistence.check import fault_of, unknown_format
 from disqued.persistence.filedamage import FileDamage
 from disqued.persistence.marker import RestartMarker
@@ -25,7 +27,6 @@ from disqued.persistence.parse import DELJOB, FORMAT, LOADJOB, Damage, Entry, jo
 from disqued.persistence.progress import Progress
 from disqued.persistence.reader import EntryReader
 from disqued.persistence.recent import Recent
-from disqued.persistence.records import SUM_BYTES, SUM_MARK
 from disqued.persistence.restart import Requeue, conclude
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ class Loader(DiskOwner):
         return True
 
     def _do(self, entry: Entry) -> None:
-        """Do what a record says. A record of an unknown kind, or with wrong words, is damage."""
+        """Do what a record says. A record of an unknown kind that no later release made, or with wrong words, is damage."""
         words = entry.words
         command = words[0]
         if command == LOADJOB:
@@ -211,25 +212,27 @@ class Loader(DiskOwner):
             if job is not None:
                 lifecycle.drop(job)
             return
-        fault = fault_of(entry)
-        if fault is not None:
-            self.damage.skip(fault)
-        elif command == FORMAT:
-            self._check_format(entry)
-        else:
-            lifecycle.journal.kinds[command].load(words)
-
-    def _check_format(self, entry: Entry) -> None:
-        """Stop at a file of a later release, whose records would look like damage."""
         why = unknown_format(entry)
         if why:
             self._fail(
                 f"Can't load the append only file {self._name}: {why}. Start the release that wrote it. Nothing was "
                 "changed."
             )
+            return
+        fault = fault_of(entry)
+        if fault is not None:
+            self.damage.skip(fault)
+        elif command == FORMAT:
+            lifecycle.journal.file_format = max(lifecycle.journal.file_format, int(words[1]))
+        else:
+            known = entry.format
+            assert known is not None
+            opened = known.opened(words)
+            assert opened is not None
+            lifecycle.journal.kinds[command].load(opened)
 
     def _load_job(self, entry: Entry) -> None:
-        """Keep a job, unless it has expired or is already known."""
+        """Keep a job, unless it has expired. Of a known job, the record may have newer attributes."""
         state = self._state
         lifecycle = state.lifecycle
         try:
@@ -245,7 +248,9 @@ class Loader(DiskOwner):
         if job.expire_at_s * 1000 + EXPIRY_GRACE_MS <= state.now_ms:
             self.progress.expired += 1
             return
-        if lifecycle.table.get(job.id) is not None:
+        known = lifecycle.table.get(job.id)
+        if known is not None:
+            lifecycle.set_attributes(known, merged(known.extra, job.extra))
             return
         name_kept = self._names.get(job.queue)
         if name_kept is None:

@@ -8,11 +8,11 @@ from zlib import crc32
 from mypy_extensions import i64, mypyc_attr
 
 from disqued.bus.frame import NODE_ID_BYTES
+from disqued.core.jobs.attributes import HEAD_BYTES, MAX_BLOCK_BYTES, block_bytes
 from disqued.core.jobs.codec import BODY_AT, ID_AT, LEAST_BYTES, MAX_HOLDERS, CorruptJob, Unpacked, read_u32, unpack
 from disqued.core.jobs.job import ACTIVE, QUEUED
 from disqued.core.jobs.jobid import JOB_ID_BYTES, is_job_id
-from disqued.core.lifecycle.records import RecordFormat, RecordTable
-from disqued.persistence.records import SUM_BYTES, SUM_MARK
+from disqued.core.lifecycle.records import SUM_BYTES, SUM_MARK, RecordFormat, RecordTable
 from disqued.resp.limits import MAX_ARGUMENTS, MAX_BULK_BYTES
 
 NO_SUM: Final = 0
@@ -38,8 +38,8 @@ LOAD_HEAD: Final = b"*2\r\n$7\r\nLOADJOB\r\n$"
 LOAD_HEAD_BYTES: Final = 18
 MAX_DIGITS: Final = 10
 LENGTH_BYTES: Final = 4
-GREATEST_BYTES: Final = LEAST_BYTES + 2 * MAX_BULK_BYTES + MAX_HOLDERS * NODE_ID_BYTES
-"""A job with the longest name, the longest body and the most holders."""
+GREATEST_BYTES: Final = LEAST_BYTES + 2 * MAX_BULK_BYTES + MAX_HOLDERS * NODE_ID_BYTES + MAX_BLOCK_BYTES
+"""A job with the longest name, the longest body, the most holders and the most attributes."""
 
 _HEX: Final = b"0123456789abcdef"
 
@@ -93,6 +93,8 @@ def checksum_of(packed: bytes) -> i64:
     job_bytes: i64 = read_u32(packed, 0) + LENGTH_BYTES
     if size == job_bytes:
         return NO_SUM
+    if job_bytes + HEAD_BYTES <= size:
+        job_bytes += block_bytes(packed, job_bytes, size)
     mark_end: i64 = job_bytes + len(SUM_MARK)
     if size != job_bytes + SUM_BYTES or packed[job_bytes:mark_end] != SUM_MARK:
         return SUM_WRONG
@@ -182,7 +184,7 @@ def _words_of(words: list[bytes], table: RecordTable) -> i64:
 
 
 def _parse_loadjob(data: bytes, at: i64, size: i64, words: list[bytes]) -> i64:
-    """`parse` for a LOADJOB."""
+    """`parse` for a LOADJOB. A job with attributes always has a checksum."""
     length, start = _number(data, at + LOAD_HEAD_BYTES, size)
     if length == MORE or (length >= LEAST_BYTES and start + LENGTH_BYTES > size):
         return -(size - at) - 1
@@ -190,7 +192,13 @@ def _parse_loadjob(data: bytes, at: i64, size: i64, words: list[bytes]) -> i64:
         return _BAD
     job_bytes: i64 = read_u32(data, start) + LENGTH_BYTES
     if length != job_bytes and length != job_bytes + SUM_BYTES:
-        return _BAD
+        block_at: i64 = start + job_bytes
+        if length < job_bytes + HEAD_BYTES + SUM_BYTES:
+            return _BAD
+        if block_at + HEAD_BYTES > size:
+            return at - block_at - HEAD_BYTES
+        if length != job_bytes + block_bytes(data, block_at, size) + SUM_BYTES:
+            return _BAD
     stop: i64 = start + length
     if stop + 2 > size:
         return at - stop - 2
@@ -248,6 +256,10 @@ def end_of_job(data: bytes, at: i64) -> tuple[i64, i64]:
         return -(end + LENGTH_BYTES), 0
     if data[end - NODE_ID_BYTES : end].strip(_HEX):
         return _BAD, 0
+    if end + HEAD_BYTES <= size:
+        end += block_bytes(data, end, size)
+    if end + LENGTH_BYTES > size:
+        return -(end + LENGTH_BYTES), 0
     if data[end : end + LENGTH_BYTES] == SUM_MARK:
         end += SUM_BYTES
         return (end if end <= size else -end), body_end

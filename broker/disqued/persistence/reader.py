@@ -13,9 +13,10 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disqued.core.jobs.attributes import block_bytes
 from disqued.core.jobs.codec import ID_AT, LEAST_BYTES, read_u32
 from disqued.core.jobs.jobid import JOB_ID_BYTES, is_job_id
-from disqued.core.lifecycle.records import RecordTable
+from disqued.core.lifecycle.records import SUM_BYTES, RecordTable
 from disqued.persistence.parse import (
     GARBAGE,
     GREATEST_BYTES,
@@ -38,7 +39,6 @@ from disqued.persistence.parse import (
     fits_together,
     parse,
 )
-from disqued.persistence.records import SUM_BYTES
 
 _DELETE_HEAD: Final = b"*2\r\n$6\r\nDELJOB\r\n$40\r\nD-"
 _ID_HEAD: Final = b"D-"
@@ -238,6 +238,9 @@ class EntryReader:
                 break
             argument = argument * 10 + digit
         ends = [start + argument + 2, job_end + 2, job_end + SUM_BYTES + 2]
+        block = block_bytes(data, job_end, size)
+        if block > 0:
+            ends.append(job_end + block + SUM_BYTES + 2)
         ends.sort()
         for end in ends:
             if end <= id_at or end - start > GREATEST_BYTES:

@@ -16,8 +16,10 @@ from disqued.core.jobs.codec import ctime_on_disk, expiry_on_disk, pack_for_disk
 from disqued.core.jobs.job import ACKED, Job
 from disqued.core.jobs.template import JobTemplate
 from disqued.core.lifecycle.journal import Journal
-from disqued.persistence.records import FORGET, SUM_BYTES, SUM_MARK, head, stored_state
+from disqued.core.lifecycle.records import SUM_BYTES, SUM_MARK, RecordTable, Words
+from disqued.persistence.records import EXTENDED, FORGET, head, stored_state
 from disqued.persistence.records import keep as whole_record
+from disqued.releases import EXTENDED_FORMAT
 from disqued.resp.writer import request
 
 _sum: Final = crc32
@@ -45,10 +47,22 @@ class RecordWriter:
         self._with_sum: bool = False
         self.ahead_s: i64 = 0
         """How far the wall clock is ahead of the node's time."""
+        self.extended: bool = False
+        """Whether records of the extended format were written, and the record that says so before them."""
+
+    def _extend(self, records: list[bytes]) -> None:
+        """Say that records of the extended format follow."""
+        if not self.extended:
+            self.extended = True
+            records.append(EXTENDED)
 
     def group(self, journal: Journal, node_id: bytes, *, with_sum: bool) -> bytes:
-        """Return the records of all changes in the journal, and empty it."""
+        """Return the records of all changes in the journal, and empty it.
+
+        Groups may be in two files, so each of them says which format it needs.
+        """
         records: list[bytes] = []
+        self.extended = False
         for change in journal.changes:
             if isinstance(change, Job):
                 if change.state != ACKED:  # a DELJOB follows
@@ -58,12 +72,28 @@ class RecordWriter:
                 records.append(change)
                 records.append(_END)
             elif isinstance(change, tuple):
-                records.append(request(change))
+                self.note(records, change, journal.formats)
         journal.changes.clear()  # the same list: the shell looks at it
+        if self.extended:
+            journal.note_format(EXTENDED_FORMAT)
         return b"".join(records)
+
+    def note(self, records: list[bytes], words: Words, formats: RecordTable) -> None:
+        """Append a record of a kind that a room declares."""
+        known = formats.get(words[0])
+        assert known is not None, words[0]
+        if known.is_sealed:
+            self._extend(records)
+        records.append(request(known.closed(words)))
 
     def keep(self, records: list[bytes], job: Job, state: i64, node_id: bytes, *, with_sum: bool) -> None:
         """Append the record of a job in this state to `records`, as several pieces."""
+        if job.extra is not None:
+            self._extend(records)
+            records.append(
+                whole_record(job, self._all_holders, node_id, state, with_sum=with_sum, ahead_s=self.ahead_s)
+            )
+            return
         if node_id is not self._node_id or with_sum != self._with_sum:
             self._templates = [RecordTemplate() for _ in range(_TEMPLATES)]
             self._node_id = node_id

@@ -42,6 +42,7 @@ from disqued.core.host import disk
 from disqued.core.host.disk import VERB_NAMES, DiskOwner, DiskWork
 from disqued.persistence.marker import RestartMarker
 from disqued.persistence.snapshot import Snapshot
+from disqued.releases import FIRST_FORMAT
 
 if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
@@ -163,6 +164,7 @@ class Rewrite:
         self._began_ns = i64(state.host.stopwatch_ns())
         self._began_ms = state.now_ms
         state.lifecycle.journal.on = True
+        state.lifecycle.journal.next_format = FIRST_FORMAT
         state.host.log("notice", "Rewriting the append only file in the background")
         self._begin(DiskWork(disk.OPEN, self._name))
 
@@ -349,6 +351,8 @@ class Rewrite:
         self.succeeded += 1
         self._not_before_ms = 0
         self.base_bytes = self._size_bytes
+        journal = state.lifecycle.journal
+        journal.file_format = max(journal.next_format, self._snapshot.file_format)
         jobs = self._snapshot.jobs
         state.host.log("notice", f"The append only file was rewritten: {jobs} jobs, {self._size_bytes} bytes")
         self._leave()
@@ -416,6 +420,7 @@ class Rewrite:
                 return
         self.succeeded += 1
         self.base_bytes = self._size_bytes
+        state.lifecycle.journal.file_format = self._snapshot.file_format
         jobs = self._snapshot.jobs
         state.host.log("notice", f"The append only file was rewritten: {jobs} jobs, {self._size_bytes} bytes")
         self._leave()

@@ -15,7 +15,7 @@ from disqued.core.jobs.walk import Walk
 from disqued.core.lifecycle.records import Words
 from disqued.persistence.records import forget, stored_state
 from disqued.persistence.recordwriter import RecordWriter
-from disqued.resp.writer import request
+from disqued.releases import EXTENDED_FORMAT, FIRST_FORMAT
 
 if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
@@ -51,6 +51,11 @@ class Snapshot:
         self.over: bool = False
         self.jobs: i64 = 0
         """The number of jobs written so far."""
+
+    @property
+    def file_format(self) -> i64:
+        """The format that the records need so far."""
+        return EXTENDED_FORMAT if self._writer.extended else FIRST_FORMAT
 
     def part(self, time_ns: i64) -> bytes:
         """Return the next records: as many as fit in the time, of bounded size. Sets `over` after the last one."""
@@ -93,7 +98,10 @@ class Snapshot:
         while True:
             if self._others is not None:
                 for records in self._others:
-                    return b"".join([request(words) for words in records])
+                    made: list[bytes] = []
+                    for words in records:
+                        self._writer.note(made, words, self._state.lifecycle.journal.formats)
+                    return b"".join(made)
             if not self._kinds:
                 self._others = None
                 return None

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disqued.releases import FILE_FORMAT
-
 if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
     from disqued.core.telemetry.fields import Fields
@@ -38,7 +36,7 @@ def status_fields(state: NodeState, aof: Aof) -> Fields:
             ("aof_rewrite_buffer_length", rewrite.buffer_bytes),
             ("aof_pending_bio_fsync", int(file.sync.work is not None)),
             ("aof_delayed_fsync", int(file.sync.delayed)),
-            ("aof_format", FILE_FORMAT),
+            ("aof_format", int(state.lifecycle.journal.file_format)),
             ("aof_damaged_records", int(aof.damaged_places)),
             ("aof_last_fsync_ms", int(file.sync.last_ms)),
             ("aof_unsynced_bytes", int(file.unsynced_bytes)),

@@ -9,6 +9,7 @@ from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.job import NOBODY, Job, NodeIds
 from disqued.core.runtime.outbox import send_copy
 from disqued.core.runtime.state import NodeState
+from disqued.jobmessages import send_repljob
 from disqued.replication.jobframes import JobFrames
 from disqued.replication.targets import choose, is_slow
 
@@ -21,13 +22,19 @@ class Asking:
         self.state = state
         self._frames = JobFrames()
 
-    def _repljob(self, job: Job, message_flags: i64) -> bytes:
-        state = self.state
-        return self._frames.repljob(state.bus, job, state.now_ms, state.holders, message_flags)
-
     def send(self, job: Job, chosen: list[Peer], message_flags: i64) -> None:
         """Send the job to nodes that it was not sent to before."""
-        send_copy(self.state, chosen, self._repljob(job, message_flags))
+        state = self.state
+        if job.extra is None:
+            send_copy(state, chosen, self._frames.repljob(state.bus, job, state.now_ms, state.holders, message_flags))
+        else:
+            self._send_whole(job, chosen, message_flags)
+
+    def _send_whole(self, job: Job, peers: list[Peer], message_flags: i64) -> None:
+        """Send the job in messages of its own, with its attributes."""
+        delivered = job.delivered
+        assert delivered is not None
+        send_repljob(self.state, job, peers, self.state.holders.pack(delivered), message_flags)
 
     def one_more(self, job: Job, holders: NodeIds, *, spare: bool = False) -> Peer | None:
         """Send the job to one node that is not among its `holders`, and list it; None if there is none.
@@ -60,5 +67,5 @@ class Asking:
                 continue
             asks = True
             if not link.congested:
-                state.ready.put(link, self._repljob(job, kinds.NOREPLY if is_confirmed else 0))
+                self._send_whole(job, [peer], kinds.NOREPLY if is_confirmed else 0)
         return asks

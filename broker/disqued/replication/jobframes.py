@@ -22,7 +22,7 @@ class JobFrames:
         self._message_flags: i64 = 0
 
     def repljob(self, bus: FrameWriter, job: Job, now_ms: i64, holders: Holders, message_flags: i64) -> bytes:
-        """A REPLJOB for a new job, whose holders are `job.delivered`."""
+        """A REPLJOB for a new job without attributes, whose holders are `job.delivered`."""
         template = self._template
         state = i64(job.state)
         matches = bus is self._bus and message_flags == self._message_flags and template.matches(job, state)

@@ -7,6 +7,7 @@ from mypy_extensions import i64
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
 from disqued.core.cluster.peer import Peer
+from disqued.core.jobs.attributes import merged
 from disqued.core.jobs.codec import CorruptJob, unpack
 from disqued.core.jobs.job import Job, NodeIds
 from disqued.core.runtime.counters import COPIES_REFUSED
@@ -39,7 +40,7 @@ def handle_repljob(state: NodeState, peer: Peer, frame: Frame) -> None:
 def _take(state: NodeState, peer: Peer, job: Job, sent_holders: bytes, message_flags: i64) -> None:
     """Keep a job and confirm it (GOTJOB) unless NOREPLY is set. A refusal has no answer: the sender asks other nodes.
 
-    A job that this node has keeps its state, and only its list of holders grows. If the node only has its
+    A job that this node has keeps its state; its list of holders grows, and it gets attributes. If the node only has its
     acknowledgement (a dummy), the job replaces it and is acknowledged. So is a job that was lately said to be done.
     """
     holders = state.holders
@@ -50,6 +51,8 @@ def _take(state: NodeState, peer: Peer, job: Job, sent_holders: bytes, message_f
         if delivered is None:
             delivered = holders.keep((state.view.node_id,))
         known.delivered = holders.union(delivered, listed)
+        if job.extra is not None:
+            state.lifecycle.set_attributes(known, merged(known.extra, job.extra))
     elif not _keep(state, peer, job, listed, known, message_flags):
         state.counters.add(COPIES_REFUSED)
         return

@@ -3,7 +3,8 @@
 All integers are little endian; sizes are in bytes. The fields are the length of the rest (4), ID (40), state and GC
 attempts (1), flags (1), copies (2), expiry (4), creation (8), delay (4), retry (4), NACKs (2) and deliveries (2), then
 queue, body and holders, each preceded by its length or count (4) (Disque `serializeJob`). On the bus, the expiry is the
-seconds left plus one, and the flag DELIVERED is not sent.
+seconds left plus one, and the flag DELIVERED is not sent. The attributes of a job, if it has any, follow it
+(`attributes`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final
 from mypy_extensions import i32, i64, mypyc_attr, u8
 
 from disqued.bus.frame import NODE_ID_BYTES
+from disqued.core.jobs.attributes import MARK_END, CorruptAttributes, block_bytes, unpack_block
 from disqued.core.jobs.job import BCAST_QUEUED, BCAST_WILLQUEUE, DELIVERED, Job
 from disqued.core.jobs.jobid import JOB_ID_BYTES, is_job_id
 
@@ -100,7 +102,7 @@ def clamped(expiry: i64) -> i64:
 
 
 def pack(job: Job, state: i64, flags: i64, expire: i64, holders: bytes, ahead_s: i64 = 0) -> bytes:
-    """Serialise a job; `holders` is the number of holders followed by their IDs (`Holders.pack`).
+    """Serialise a job without its attributes; `holders` is the number of holders, then their IDs (`Holders.pack`).
 
     `ahead_s` is added to the creation time.
     """
@@ -123,18 +125,28 @@ def pack(job: Job, state: i64, flags: i64, expire: i64, holders: bytes, ahead_s:
     return fixed + queue + _LENGTH.pack(len(body)) + body + holders
 
 
-def pack_for_bus(job: Job, now_ms: i64, holders: bytes) -> bytes:
-    """Serialise a job for another node."""
+def pack_plain(job: Job, now_ms: i64, holders: bytes) -> bytes:
+    """Serialise a job for a node that does not know attributes."""
     return pack(job, i64(job.state), i64(job.flags) & _SENT_FLAGS, expiry_on_bus(job, now_ms), holders)
+
+
+def pack_for_bus(job: Job, now_ms: i64, holders: bytes) -> bytes:
+    """Serialise a job for another node, with its attributes."""
+    packed = pack_plain(job, now_ms, holders)
+    return packed if job.extra is None else packed + job.extra.packed
 
 
 def pack_for_disk(job: Job, state: i64, holders: bytes, ahead_s: i64 = 0) -> bytes:
     """Serialise a job for the append-only file, with the given state and its times by the wall clock."""
-    return pack(job, state, i64(job.flags) & STORED_FLAGS, expiry_on_disk(job, ahead_s), holders, ahead_s)
+    packed = pack(job, state, i64(job.flags) & STORED_FLAGS, expiry_on_disk(job, ahead_s), holders, ahead_s)
+    return packed if job.extra is None else packed + job.extra.packed
 
 
 def unpack(data: bytes, at: i64, end: i64) -> Unpacked:
-    """Deserialise the job that begins at offset `at` and ends at or before `end`. Raises CorruptJob."""
+    """Deserialise the job that begins at offset `at`, with its attributes; both end at or before `end`.
+
+    Raises CorruptJob.
+    """
     if end - at < LEAST_BYTES:
         raise CorruptJob(f"{end - at} bytes are too few for a job")
     size = read_u32(data, at)
@@ -172,4 +184,20 @@ def unpack(data: bytes, at: i64, end: i64) -> Unpacked:
     job.nacks = i32(read_u16(data, at + _NACKS_AT))
     job.additional_deliveries = i32(read_u16(data, at + _DELIVERIES_AT))
     state: i64 = data[at + STATE_AT]
-    return Unpacked(job, data[holders_at:stop], state & 15, stop)
+    unpacked = Unpacked(job, data[holders_at:stop], state & 15, stop)
+    if stop + _LENGTH_BYTES <= end and data[stop + 3] == MARK_END:
+        _unpack_attributes(unpacked, data, end)
+    return unpacked
+
+
+def _unpack_attributes(unpacked: Unpacked, data: bytes, end: i64) -> None:
+    """Deserialise the attributes that follow a job."""
+    at = unpacked.end
+    if block_bytes(data, at, end) == 0:
+        raise CorruptJob("what follows the job are no attributes")
+    try:
+        extra = unpack_block(data, at, end)
+    except CorruptAttributes as error:
+        raise CorruptJob(str(error)) from error
+    unpacked.job.extra = extra
+    unpacked.end = at + len(extra.packed)

@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 
 from mypy_extensions import i32, i64, mypyc_attr, u8
 
+from disqued.core.jobs.attributes import Attributes
 from disqued.core.timers.timed import Timed
 
 NodeIds: TypeAlias = tuple[bytes, ...]
@@ -91,6 +92,8 @@ class Job(Timed):
         Empty for a dummy, the acknowledgement of a job that this node does not have. Jobs share lists (`holders`)."""
         self.confirmed: NodeIds | None = None
         """Nodes that confirmed a copy (in state wait-repl) or the acknowledgement (in state acked)."""
+        self.extra: Attributes | None = None
+        """Its attributes; None for most jobs. `Lifecycle.set_attributes` changes those of a registered job."""
         self.repl: i32 = repl
         self.nacks: i32 = 0
         self.additional_deliveries: i32 = 0

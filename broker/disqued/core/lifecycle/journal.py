@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mypy_extensions import i64
+
 from disqued.core.lifecycle.records import NodeRecords, RecordTable, Words
+from disqued.releases import FIRST_FORMAT
 
 if TYPE_CHECKING:
     from disqued.core.jobs.job import Job
@@ -30,6 +33,10 @@ class Journal:
         """While changes are copied: the IDs of the jobs that another node keeps from this turn on."""
         self.formats = RecordTable()
         """The kinds of records that the rooms of this node declare."""
+        self.file_format: i64 = FIRST_FORMAT
+        """The format that the append-only file has."""
+        self.next_format: i64 = FIRST_FORMAT
+        """The format that the changes need which were logged since the last rewrite of the file began."""
         self.kinds: dict[bytes, NodeRecords] = {}
         """What this node does with them, by name."""
 
@@ -54,6 +61,11 @@ class Journal:
         assert words[0] in self.kinds, words[0]
         if self.on or self.copying:
             self.changes.append(words)
+
+    def note_format(self, needed: i64) -> None:
+        """Note the format that changes need which are logged now."""
+        self.file_format = max(self.file_format, needed)
+        self.next_format = max(self.next_format, needed)
 
     def move(self, job: Job) -> None:
         """Note that another node keeps the job from now on, so that the caller drops it here though it is not done."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from mypy_extensions import i64
 
+from disqued.core.jobs.attributes import Attributes
 from disqued.core.jobs.job import (
     ACKED,
     ACTIVE,
@@ -196,6 +197,23 @@ class Lifecycle(Release):
         if job.flags & DELAYED:
             job.flags &= _NOT_DELAYED
             self.delayed_jobs -= 1
+
+    def set_attributes(self, job: Job, extra: Attributes | None) -> None:
+        """Change the attributes of a job in any state. A queued job moves to the place that they give it."""
+        if extra is job.extra:
+            return
+        self.memory.remove(job)
+        if job.state == QUEUED:
+            queue = self.queues.get(job.queue)
+            assert queue is not None
+            queue.order.remove(job)
+            job.extra = extra
+            queue.order.insert(job)
+        else:
+            job.extra = extra
+        self.memory.add(job)
+        if job.state == ACTIVE or job.state == QUEUED:
+            self.journal.keep(job)
 
     def keep_copy(self, job: Job, now_ms: i64) -> None:
         """Register a copy of another node's job as active. It is queued here if no other node queues it before."""

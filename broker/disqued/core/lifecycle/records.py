@@ -3,32 +3,84 @@
 A record is a request as on the client protocol; its first word names its kind. LOADJOB, DELJOB and FORMAT belong to the
 persistence room. All other kinds belong to the rooms that declare them (`core.runtime.recordkind`). Their formats are
 enough to read a file; only a node loads their records and writes those of a rewritten file.
+
+A kind that neither the original nor release 0.1 knows has one word behind its name, which is *sealed*: the length of its
+content (4 bytes, little endian), the content, the mark `CRC#`, and the CRC-32 of everything before the mark. A node
+that finds a sealed record of an unknown kind knows that a later release wrote it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from struct import Struct
 from typing import Final, TypeAlias
+from zlib import crc32
 
 from mypy_extensions import i64
 
+from disqued.releases import EXTENDED_FORMAT, FIRST_FORMAT
+
 Words: TypeAlias = tuple[bytes, ...]
-"""The words of a record, its name included."""
+"""The words of a record, its name included. The content of a record that is sealed in the file is a word."""
 
 _OWN: Final = (b"LOADJOB", b"DELJOB", b"FORMAT")
+
+SUM_MARK: Final = b"CRC#"
+SUM_BYTES: Final = 8
+"""The size of a checksum with its mark."""
+_U32: Final = Struct("<I")
+_LENGTH_BYTES: Final = 4
+
+
+def sealed(content: bytes) -> bytes:
+    """The word of a sealed record."""
+    payload = _U32.pack(len(content)) + content
+    return payload + SUM_MARK + _U32.pack(crc32(payload))
+
+
+def content_of(word: bytes) -> bytes | None:
+    """The content of a sealed word; None if it is none, or if its checksum is wrong."""
+    end = len(word) - SUM_BYTES
+    if end < _LENGTH_BYTES or word[end : end + len(SUM_MARK)] != SUM_MARK:
+        return None
+    if word[:_LENGTH_BYTES] != _U32.pack(end - _LENGTH_BYTES) or word[-_LENGTH_BYTES:] != _U32.pack(crc32(word[:end])):
+        return None
+    return word[_LENGTH_BYTES:end]
 
 
 class RecordFormat:
     """The format of one kind of record."""
 
-    def __init__(self, name: bytes, words: i64, fault: Callable[[list[bytes]], str]) -> None:
+    def __init__(
+        self, name: bytes, words: i64, fault: Callable[[list[bytes]], str], *, is_sealed: bool = False
+    ) -> None:
         self.name = name
         self.words: i64 = words
         """The number of words, with the name."""
-        self.fault = fault
-        """Returns what is wrong with a record that has this number of words; empty if nothing is."""
+        self._fault = fault
+        """Returns what is wrong with a record that has this number of words; empty if nothing is. For a sealed record
+        the last word is its content."""
+        self.is_sealed = is_sealed
+        self.file_format: i64 = EXTENDED_FORMAT if is_sealed else FIRST_FORMAT
+        """The format of files with such records."""
         self.head = b"*%d\r\n$%d\r\n%b\r\n$" % (words, len(name), name)
         """The bytes that each record of this kind begins with."""
+
+    def opened(self, words: list[bytes]) -> list[bytes] | None:
+        """The words of a record, with the content in place of a sealed word; None if the seal is wrong."""
+        if not self.is_sealed:
+            return words
+        content = content_of(words[1])
+        return None if content is None else [words[0], content]
+
+    def fault(self, words: list[bytes]) -> str:
+        """What is wrong with a record as it is in the file; empty if nothing is."""
+        plain = self.opened(words)
+        return "the checksum is wrong" if plain is None else self._fault(plain)
+
+    def closed(self, words: Words) -> Words:
+        """The words of a record as they are in the file."""
+        return (words[0], sealed(words[1])) if self.is_sealed else words
 
 
 class RecordTable:
@@ -49,8 +101,10 @@ class RecordTable:
             raise ValueError(f"record {name.decode()}: the name is already used")
         if name != name.upper():
             raise ValueError(f"record {name.decode()}: the name must be in capitals")
-        if added.words < 2:
-            raise ValueError(f"record {name.decode()}: a record has at least 2 words, not {added.words}")
+        if added.words < 2 or (added.is_sealed and added.words != 2):
+            raise ValueError(
+                f"record {name.decode()}: it has {added.words} words; a sealed one has 2, others 2 or more"
+            )
         self._by_name[name] = added
         self.formats.append(added)
 

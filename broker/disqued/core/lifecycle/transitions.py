@@ -204,6 +204,9 @@ TRANSITIONS: Final = (
     Transition("requeue", (ACTIVE,), None, "it must not be queued again", retried=False, then=("enqueue",)),
     Transition("requeue", (ACTIVE,), None, "its queue is paused for input", retried=True, then=("postpone",)),
     Transition("requeue", (QUEUED,), None, then=("postpone",)),
+    # Its attributes change.
+    Transition("set_attributes", (ACTIVE, QUEUED), None, record=KEEP),
+    Transition("set_attributes", (WAIT_REPL, ACKED), None),
     # Its life ends.
     Transition("acknowledge", (WAIT_REPL,), ACKED),
     Transition("acknowledge", (ACTIVE, QUEUED), ACKED, clears=DELAYED, record=FORGET),

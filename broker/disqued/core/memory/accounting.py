@@ -29,7 +29,7 @@ _COMPILED: Final = hasattr(Job, "__mypyc_attrs__")
 
 BASE_BYTES: Final = 1024 * 1024
 """The count of an empty node. The program itself is not counted (`startup_bytes`)."""
-JOB_BYTES: Final = 296 if _COMPILED else 592
+JOB_BYTES: Final = 304 if _COMPILED else 600
 """The size of a job without its body, including its entry in the job table."""
 QUEUE_BYTES: Final = 535 if _COMPILED else 715
 """The size of a queue without its name."""
@@ -249,11 +249,15 @@ class Memory:
         """Count a new job."""
         size: i64 = len(job.body)
         self.used_bytes += JOB_BYTES + body_bytes(size)
+        if job.extra is not None:
+            self.used_bytes += job.extra.size_bytes
         self.under_way_bytes += _COPIES_OF_A_TURN * size
 
     def remove(self, job: Job) -> None:
         """Uncount a job."""
         self.used_bytes -= JOB_BYTES + body_bytes(len(job.body))
+        if job.extra is not None:
+            self.used_bytes -= job.extra.size_bytes
 
     # --- eviction -----------------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ class RecordKind:
     name: str
     """The first word, in capitals."""
     words: int
-    """The number of words of each record, with the name: at least 2."""
+    """The number of words of each record, with the name: at least 2; exactly 2 if the record is sealed."""
     fault: Callable[[list[bytes]], str]
     """Returns what is wrong with the words of a record; empty if nothing is. Such a record is damage in the file."""
     load: Callable[[NodeState, list[bytes]], None]
@@ -32,6 +32,8 @@ class RecordKind:
     Each list has a bounded number of records, may be empty, and is built from what holds when it is asked for. Changes
     between two lists are logged with `journal.note` after them, so the iterator only has to tolerate them.
     """
+    is_sealed: bool = False
+    """Whether the word behind the name is sealed in the file (`core.lifecycle.records`), as in all newer kinds."""
 
     def on(self, state: NodeState) -> NodeRecords:
         """The functions of this kind for one node."""
@@ -42,5 +44,5 @@ def record_table(kinds: Iterable[RecordKind]) -> RecordTable:
     """The table by which files are read. Raises ValueError when two kinds have one name."""
     table = RecordTable()
     for kind in kinds:
-        table.add(RecordFormat(kind.name.encode(), kind.words, kind.fault))
+        table.add(RecordFormat(kind.name.encode(), kind.words, kind.fault, is_sealed=kind.is_sealed))
     return table
