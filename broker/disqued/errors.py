@@ -97,6 +97,15 @@ class TooLate(ReplyError):
         )
 
 
+class DelayTooLong(ReplyError):
+    """The job would end before the delay does."""
+
+    def __init__(self, left_s: int) -> None:
+        super().__init__(
+            f"TTL The job expires in {left_s} seconds, which is before the DELAY ends; use a shorter DELAY"
+        )
+
+
 class NotReplicated(ReplyError):
     """The wanted number of copies was not reached; the job may or may not exist somewhere."""
 

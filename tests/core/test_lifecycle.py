@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from disqued.core.jobs.attributes import REASON
+from disqued.core.jobs.attributes import of as attributes_of
 from disqued.core.jobs.job import (
     ACKED,
     ACTIVE,
@@ -23,7 +25,7 @@ from disqued.core.jobs.job import (
     Job,
 )
 from disqued.core.jobs.jobid import JobIds
-from disqued.core.lifecycle.lifecycle import COUNT_DELIVERY, COUNT_NACK, SILENT, Lifecycle
+from disqued.core.lifecycle.lifecycle import COUNT_DELIVERY, COUNT_NACK, SILENT, UNCOUNTED, Lifecycle
 from disqued.core.lifecycle.pausing import set_local_pause
 from disqued.core.lifecycle.transitions import TRANSITIONS
 from disqued.core.memory.accounting import BASE_BYTES
@@ -133,7 +135,7 @@ class Calls(Life):
 
     def be_queued(self) -> None:
         lifecycle = self.lifecycle
-        for counting in (SILENT, COUNT_DELIVERY, COUNT_NACK):
+        for counting in (SILENT, COUNT_DELIVERY, COUNT_NACK, UNCOUNTED):
             lifecycle.enqueue(self.shared(), NOW_MS, counting)
         late = self.of_another_node()
         lifecycle.keep_import(late, NOW_MS)
@@ -166,6 +168,10 @@ class Calls(Life):
         self.take_only(taken, NOW_MS)
         lifecycle.end_lease(taken)
         lifecycle.delay_until(self.shared(), NOW_MS + 1000)
+        for counting in (COUNT_NACK, UNCOUNTED):
+            for here in (True, False):
+                for make in (self.shared, self.admitted):
+                    lifecycle.postpone_until(make(), NOW_MS + 1000, counting, here=here)
         lifecycle.requeue_loaded(self.shared(), NOW_MS, 0)
         lifecycle.requeue_loaded(self.shared(), NOW_MS, NOW_MS + 100)
 
@@ -203,6 +209,7 @@ def test_every_row_of_the_table_is_reached(check: TransitionCheck) -> None:
         scene(Calls())
     for state in range(len(STATE_NAMES)):
         life = Life()
+        life.lifecycle.set_attributes(life.in_state(state), attributes_of({REASON: b"why"}))
         for end in (life.lifecycle.dequeue, life.lifecycle.drop):
             end(life.in_state(state))
         life.lifecycle.acknowledge(life.in_state(state), NOW_MS)

@@ -8,12 +8,16 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from disqued.core.cluster.holders import Holders
+from disqued.core.jobs.attributes import META, PRIORITY, i32_value
+from disqued.core.jobs.attributes import of as attributes_of
 from disqued.core.jobs.job import ACTIVE, BCAST_QUEUED, BCAST_WILLQUEUE, DELIVERED, QUEUED, Job
+from disqued.core.lifecycle.records import sealed
 from disqued.core.queues.queue import PAUSE_NAMES
 from disqued.node import ROOMS
 from disqued.persistence.parse import Damage, Entry
 from disqued.persistence.reader import EntryReader
 from disqued.persistence.records import forget, keep
+from disqued.resp.writer import request
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "aof"
 """Files that the original wrote, with their contents."""
@@ -29,7 +33,7 @@ def job_id(chance: random.Random) -> bytes:
     return b"D-5ca1ab1e-" + bytes(chance.choices(ALPHABET, k=24)) + b"-05a1"
 
 
-def make_job(chance: random.Random, body: bytes | None = None) -> Job:
+def make_job(chance: random.Random, body: bytes | None = None, *, with_attributes: bool = False) -> Job:
     """Return a random job with a unique body."""
     job = Job(
         job_id(chance),
@@ -46,6 +50,8 @@ def make_job(chance: random.Random, body: bytes | None = None) -> Job:
     job.nacks = chance.randrange(3)
     job.additional_deliveries = chance.randrange(3)
     job.delivered = NODE_IDS[: job.repl]
+    if with_attributes:
+        job.extra = attributes_of({PRIORITY: i32_value(chance.randrange(-9, 9)), META: chance.randbytes(20)})
     return job
 
 
@@ -57,6 +63,11 @@ def kept(job: Job, *, with_sum: bool = True) -> bytes:
 def paused(queue: bytes, word: bytes) -> bytes:
     """Return the record of a pause."""
     return b"*3\r\n$5\r\nPAUSE\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n" % (len(queue), queue, len(word), word)
+
+
+def postponed(job: Job, at_ms: int) -> bytes:
+    """Return the record of a job that a worker gave back for later."""
+    return request((b"POSTPONE", sealed(b"POSTPONE", b"%b %d 1 1" % (job.id, at_ms))))
 
 
 def make_records(seed: int, count: int, *, with_sum: bool = True) -> list[bytes]:

@@ -11,27 +11,28 @@ from disqued.bus.frame import Frame
 from disqued.core.clients.session import Session
 from disqued.core.cluster.peer import Peer
 from disqued.core.commands.command import Command
-from disqued.core.jobs.job import ACTIVE, DELIVERED
-from disqued.core.lifecycle.lifecycle import COUNT_DELIVERY, COUNT_NACK, SILENT
+from disqued.core.jobs.job import ACTIVE, DELIVERED, Job
+from disqued.core.lifecycle.lifecycle import COUNT_DELIVERY, SILENT
 from disqued.core.runtime.audit import always
 from disqued.core.runtime.manyjobs import for_each_job, queues_of_jobs
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.state import NodeState
 from disqued.delivery.counters import REQUEUED_BY_ENQUEUE, REQUEUED_BY_NACK, REQUEUED_ELSEWHERE
+from disqued.delivery.queued import FLAGS
 from disqued.jobmessages import job_of
 from disqued.resp.limits import MAX_ARGUMENTS
 
 
-def requeue(state: NodeState, job_id: bytes, counting: int) -> bool:
+def forward(state: NodeState, job_id: bytes, counting: int, delay_s: int) -> bool:
+    """Have another node queue a job that is not known here, after a delay, if this node transferred it there."""
+    return state.events.forwarded(job_id, kinds.ENQUEUE, FLAGS[counting], delay_s) >= 0
+
+
+def requeue(state: NodeState, job: Job, counting: int) -> bool:
     """Queue a job if it is active; shared with NACK."""
-    lifecycle = state.lifecycle
-    job = lifecycle.table.get(job_id)
-    if job is None:
-        flags = kinds.INCR_NACKS if counting == COUNT_NACK else kinds.INCR_DELIVERIES
-        return state.events.forwarded(job_id, kinds.ENQUEUE, flags) >= 0
-    if not lifecycle.queues.type_of(job.queue).release.give_back(job, state.now_ms, counting):
+    if not state.lifecycle.queues.type_of(job.queue).release.give_back(job, state.now_ms, counting):
         return False
-    state.counters.add(REQUEUED_BY_NACK if counting == COUNT_NACK else REQUEUED_BY_ENQUEUE)
+    state.counters.add(REQUEUED_BY_ENQUEUE if counting == COUNT_DELIVERY else REQUEUED_BY_NACK)
     return True
 
 
@@ -43,7 +44,11 @@ def enqueue(state: NodeState, session: Session, args: list[bytes]) -> None:
 def _enqueue(state: NodeState, _session: Session, args: list[bytes], first: int, end: int) -> int:
     queued = 0
     for index in range(first, end):
-        queued += requeue(state, args[index], COUNT_DELIVERY)
+        job = state.lifecycle.table.get(args[index])
+        if job is None:
+            queued += forward(state, args[index], COUNT_DELIVERY, 0)
+        else:
+            queued += requeue(state, job, COUNT_DELIVERY)
     return queued
 
 

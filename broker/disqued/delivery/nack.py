@@ -1,28 +1,129 @@
-"""NACK: a worker could not do its job, somebody else should."""
+"""NACK: a worker could not do its job, somebody else should.
+
+With DELAY no node queues the job before. UNCOUNTED gives the job back without counting a failed attempt, as a worker
+that stops does with jobs it did not begin. REASON is kept with the job.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
+from mypy_extensions import i64, mypyc_attr
+
 from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
-from disqued.core.lifecycle.lifecycle import COUNT_NACK
+from disqued.core.jobs.attributes import MAX_REASON_BYTES, REASON, changed
+from disqued.core.jobs.job import Job
+from disqued.core.jobs.jobid import is_job_id
+from disqued.core.lifecycle.lifecycle import COUNT_NACK, UNCOUNTED
 from disqued.core.runtime.manyjobs import for_each_job, queues_of_jobs
 from disqued.core.runtime.state import NodeState
-from disqued.delivery.enqueue import requeue
+from disqued.delivery.counters import REQUEUED_BY_NACK
+from disqued.delivery.enqueue import forward, requeue
+from disqued.delivery.postpone import postpone
+from disqued.errors import BadJobId, CommandSyntaxError, DelayTooLong, ReplyError
+from disqued.resp.integers import parse_integer
 from disqued.resp.limits import MAX_ARGUMENTS
+
+MAX_DELAY_S: Final = (1 << 32) - 1
+_WITH_VALUE: Final = {b"DELAY", b"PDELAY", b"REASON"}
+_MOST_OPTION_WORDS: Final = 16
+"""More words than all options have: only the last words of a request are searched for them."""
+
+
+@mypyc_attr(acyclic=True)
+class Nack:
+    """The options of one NACK."""
+
+    def __init__(self) -> None:
+        self.delay_ms: i64 = 0
+        self.counting: int = COUNT_NACK
+        self.reason: bytes | None = None
+
+    def part(self, state: NodeState, _session: Session, args: list[bytes], first: int, end: int) -> int:
+        """Give back the jobs whose IDs are in this part of the request; returns how many could be."""
+        given_back = 0
+        for index in range(first, end):
+            job = state.lifecycle.table.get(args[index])
+            if job is None:
+                given_back += forward(state, args[index], self.counting, int(self.delay_ms + 999) // 1000)
+            else:
+                given_back += self._give_back(state, job, alone=len(args) == 2)
+        return given_back
+
+    def _give_back(self, state: NodeState, job: Job, *, alone: bool) -> bool:
+        """Queue a job now or later; False if it is never queued again, or not within its life.
+
+        The client is told so if it named only this job.
+        """
+        left_ms: i64 = job.expire_at_s * 1000 - state.now_ms
+        if self.delay_ms > 0 and self.delay_ms >= left_ms:
+            if alone:
+                raise DelayTooLong(int(max(left_ms, 0) // 1000))
+            return False
+        if self.delay_ms > 0:
+            done = postpone(state, job, self.delay_ms, self.counting)
+            if done:
+                state.counters.add(REQUEUED_BY_NACK)
+        else:
+            done = requeue(state, job, self.counting)
+        if done and self.reason is not None:
+            state.lifecycle.set_attributes(job, changed(job.extra, {REASON: self.reason}))
+        return done
+
+
+def _ids_end(args: list[bytes]) -> int:
+    """The index after the last job ID; the first word that is no ID must be an option."""
+    count = len(args)
+    for index in range(max(1, count - _MOST_OPTION_WORDS), count):
+        if is_job_id(args[index]):
+            continue
+        word = args[index].upper()
+        if word != b"UNCOUNTED" and word not in _WITH_VALUE:
+            raise BadJobId
+        return index
+    return count
+
+
+def _parse(args: list[bytes], first: int) -> Nack:
+    """The options from index `first` on."""
+    options = Nack()
+    count = len(args)
+    index = first
+    while index < count:
+        word = args[index].upper()
+        if word == b"UNCOUNTED":
+            options.counting = UNCOUNTED
+            index += 1
+            continue
+        if word not in _WITH_VALUE or index + 1 == count:
+            raise CommandSyntaxError
+        _set(options, word, args[index + 1])
+        index += 2
+    return options
+
+
+def _set(options: Nack, word: bytes, value: bytes) -> None:
+    """Set an option that has a value."""
+    if word == b"REASON":
+        if len(value) > MAX_REASON_BYTES:
+            raise ReplyError(f"ERR REASON must have at most {MAX_REASON_BYTES} bytes, not {len(value)}")
+        options.reason = value
+        return
+    per_ms = 1000 if word == b"DELAY" else 1
+    most = MAX_DELAY_S * 1000 // per_ms
+    number = parse_integer(value)
+    if number is None or not 0 <= number <= most:
+        unit = "seconds" if word == b"DELAY" else "milliseconds"
+        raise ReplyError(f"ERR {word.decode()} must be between 0 and {most} {unit}")
+    options.delay_ms = number * per_ms
 
 
 def nack(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Queue active jobs again, count the failure, and reply with their number."""
-    for_each_job(state, session, args, _nack)
-
-
-def _nack(state: NodeState, _session: Session, args: list[bytes], first: int, end: int) -> int:
-    queued = 0
-    for index in range(first, end):
-        queued += requeue(state, args[index], COUNT_NACK)
-    return queued
+    """Queue jobs again, now or later, and reply with their number."""
+    end = _ids_end(args)
+    options = _parse(args, end)
+    for_each_job(state, session, args if end == len(args) else args[:end], options.part)
 
 
 COMMAND: Final[Command] = Command(
@@ -32,7 +133,7 @@ COMMAND: Final[Command] = Command(
     nack,
     "jobs",
     "Puts jobs that could not be processed back in their queues.",
-    "job-id [job-id ...]",
+    "job-id [job-id ...] [DELAY sec | PDELAY ms] [REASON text] [UNCOUNTED]",
     "O(jobs)",
     most_words=MAX_ARGUMENTS,
     queues=queues_of_jobs,

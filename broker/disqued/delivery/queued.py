@@ -16,8 +16,8 @@ from disqued.core.runtime.state import NodeState
 from disqued.delivery.counters import DUPLICATE_ENQUEUES_DROPPED
 from disqued.jobmessages import job_held_with
 
-_FLAGS: Final = (0, kinds.INCR_DELIVERIES, kinds.INCR_NACKS)
-"""By what the queueing counts as: SILENT, COUNT_DELIVERY, COUNT_NACK."""
+FLAGS: Final = (0, kinds.INCR_DELIVERIES, kinds.INCR_NACKS, 0)
+"""By what the queueing counts as: SILENT, COUNT_DELIVERY, COUNT_NACK, UNCOUNTED."""
 TIE_MS: Final = 1000
 """Two nodes that requeue a job within this time, and that learn of each other only after the first one delivered it."""
 _RANDOM_AT: Final = 11
@@ -27,7 +27,7 @@ _RANDOM_CHARACTERS: Final = 24
 
 def announce(state: NodeState, job: Job, counting: i64) -> None:
     """Tell the other holders that the job is queued here, and what for."""
-    flags = _FLAGS[counting]
+    flags = FLAGS[counting]
     tell_holders(state, job, state.bus.about_job(kinds.QUEUED, job.id, 0, flags))
 
 

@@ -12,6 +12,7 @@ from disqued.core.runtime.message import Message
 from disqued.core.runtime.outbox import tell_holders
 from disqued.core.runtime.state import NodeState
 from disqued.delivery.counters import REQUEUES_PREVENTED
+from disqued.delivery.postpone import is_postponed, tell
 from disqued.jobmessages import job_held_with
 
 
@@ -33,7 +34,7 @@ def announce(state: NodeState, job: Job) -> None:
 
 
 def handle_willqueue(state: NodeState, peer: Peer, frame: Frame) -> None:
-    """Answer if the job is queued here, or with a worker of this node whose retry time is not over.
+    """Answer if the job is queued here, must not be queued yet, or is with a worker whose retry time is not over.
 
     The answer goes to all holders, because they are likely to ask next. This node restarts its retry time together with
     them, so that no copy is requeued earlier than the others only because it was asked less often.
@@ -44,6 +45,9 @@ def handle_willqueue(state: NodeState, peer: Peer, frame: Frame) -> None:
     if job.state == QUEUED:
         tell_holders(state, job, state.bus.about_job(kinds.QUEUED, job.id))
         state.lifecycle.postpone(job, state.now_ms)
+        state.counters.add(REQUEUES_PREVENTED)
+    elif is_postponed(state, job):
+        tell(state, peer, job)
         state.counters.add(REQUEUES_PREVENTED)
     elif state.lifecycle.is_leased(job, state.now_ms):
         tell_holders(state, job, state.bus.about_job(kinds.WORKING, job.id))

@@ -27,7 +27,7 @@ def working(state: NodeState, session: Session, args: list[bytes]) -> None:
     lifecycle = state.lifecycle
     job = lifecycle.table.get(args[1])
     if job is None:
-        retry_s = state.events.forwarded(args[1], kinds.WORKING, 0)
+        retry_s = state.events.forwarded(args[1], kinds.WORKING, 0, 0)
         if retry_s < 0:
             raise NoJob
         session.reply_integer(retry_s)

@@ -15,7 +15,7 @@ from mypy_extensions import i64
 from disqued.bus import kinds
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.codec import pack_plain
-from disqued.core.jobs.job import ACTIVE, BCAST_QUEUED, DELIVERED, NOBODY, QUEUED, Job
+from disqued.core.jobs.job import ACTIVE, BCAST_QUEUED, DELIVERED, NOBODY, POSTPONED, QUEUED, Job
 from disqued.core.runtime.outbox import send, send_when_logged
 from disqued.core.runtime.state import NodeState
 from disqued.jobmessages import send_repljob
@@ -82,15 +82,16 @@ def assign(state: NodeState, transfer: Transfer, owner: Peer, holders: list[Peer
 def _delay_s(job: Job, now_ms: i64) -> i64:
     """The seconds after which the new owner must queue the job; -1 if its retry time decides.
 
-    A job that waits for the end of its delay was never queued. A job that was delayed and that a worker is processing
-    would wait for its delay and its retry time once more. Fractions of a second are rounded up.
+    A job that waits for the end of its delay was never queued, or a worker gave it back for later. A job that was
+    delayed and that a worker is processing would wait for its delay and its retry time once more. Fractions of a second
+    are rounded up.
     """
     if job.state == QUEUED:
         return 0
     if job.state != ACTIVE or job.requeue_at_ms == 0:
         return -1
     never_queued = not job.flags & (BCAST_QUEUED | DELIVERED)
-    if never_queued or (job.flags & DELIVERED and job.delay_s > 0):
+    if never_queued or job.flags & POSTPONED or (job.flags & DELIVERED and job.delay_s > 0):
         return max((job.requeue_at_ms - now_ms + 999) // 1000, 0)
     return -1
 

@@ -60,7 +60,7 @@ class LeavingRoom(Room):
         if drain is not None:
             drain.note_confirmed(self.state, job, peer)
 
-    def forwarded(self, job_id: bytes, kind: i64, message_flags: i64) -> i64:
+    def forwarded(self, job_id: bytes, kind: i64, message_flags: i64, delay_s: i64) -> i64:
         """Forward the WORKING or ENQUEUE of a worker to the new holder of its job.
 
         `message_flags` say what a requeueing counts as. A QUEUED before the ENQUEUE carries them, since ENQUEUE counts
@@ -77,7 +77,7 @@ class LeavingRoom(Room):
         if kind == kinds.ENQUEUE:
             send(state, peer, state.bus.about_job(kinds.QUEUED, job_id, 0, message_flags))
             message_flags = kinds.TRANSFER
-        if not send(state, peer, state.bus.about_job(kind, job_id, 0, message_flags)):
+        if not send(state, peer, state.bus.about_job(kind, job_id, delay_s, message_flags)):
             return NOT_FORWARDED
         return entry.retry_s
 

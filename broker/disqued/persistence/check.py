@@ -62,7 +62,7 @@ def unknown_format(item: Entry | Damage) -> str:
     if not isinstance(item, Entry):
         return ""
     words = item.words
-    if item.format is None and words[0] not in _OWN and len(words) == 2 and content_of(words[1]) is not None:
+    if item.format is None and words[0] not in _OWN and len(words) == 2 and content_of(words[0], words[1]) is not None:
         name = words[0][:40].decode("ascii", "backslashreplace")
         return f"it has a record {name}, which this release ({__version__}) does not know"
     if words[0] != FORMAT or not words[1].isdigit():

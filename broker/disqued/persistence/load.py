@@ -200,7 +200,7 @@ class Loader(DiskOwner):
         return True
 
     def _do(self, entry: Entry) -> None:
-        """Do what a record says. A record of an unknown kind that no later release made, or with wrong words, is damage."""
+        """Do what a record says. A record of an unknown kind, or with wrong words, is damage."""
         words = entry.words
         command = words[0]
         if command == LOADJOB:

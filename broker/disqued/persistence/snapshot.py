@@ -42,7 +42,10 @@ class Snapshot:
         """Whether this is the file of a controlled shutdown; see `records.stored_state`."""
         self._writer = RecordWriter(state.holders)
         self._writer.ahead_s = state.wall_ahead_s
-        self._kinds = list(state.lifecycle.journal.kinds.values())
+        kinds = state.lifecycle.journal.kinds.values()
+        self._of_jobs = [kind.of_job for kind in kinds if kind.of_job is not None]
+        """Return the records about a job, by kind."""
+        self._kinds = list(kinds)
         """The kinds of the rooms that were not begun."""
         self._others: Iterator[list[Words]] | None = None
         """The records of the kind that was begun."""
@@ -84,6 +87,10 @@ class Snapshot:
                     state.holders.complete(job, state.view)
                 stored = stored_state(job, controlled=self._controlled or self._backup)
                 self._writer.keep(made, job, stored, node_id, with_sum=with_sum)
+                for of_job in self._of_jobs:
+                    words = of_job(job)
+                    if words is not None:
+                        self._writer.note(made, words, state.lifecycle.journal.formats)
                 size += len(job.body) + _RECORD_BYTES
                 self.jobs += 1
             elif self._backup and job.state != WAIT_REPL:

@@ -40,8 +40,8 @@ def handle_repljob(state: NodeState, peer: Peer, frame: Frame) -> None:
 def _take(state: NodeState, peer: Peer, job: Job, sent_holders: bytes, message_flags: i64) -> None:
     """Keep a job and confirm it (GOTJOB) unless NOREPLY is set. A refusal has no answer: the sender asks other nodes.
 
-    A job that this node has keeps its state; its list of holders grows, and it gets attributes. If the node only has its
-    acknowledgement (a dummy), the job replaces it and is acknowledged. So is a job that was lately said to be done.
+    A job that this node has keeps its state; its list of holders grows, and it gets attributes. If the node only has
+    its acknowledgement (a dummy), the job replaces it and is acknowledged. So is a job that was lately said to be done.
     """
     holders = state.holders
     listed = holders.plus(members_of(state, holders.unpack(sent_holders)), state.view.node_id)

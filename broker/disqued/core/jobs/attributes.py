@@ -1,9 +1,9 @@
 """Attributes of a job: what the original's job structure has no field for.
 
-Most jobs have none: `Job.extra` is None. Otherwise it is a block of entries, which follows the serialised job on the bus
-and on disk. A block is a mark (4 bytes), the length of its entries (4), and the entries: tag (1), length of the value
-(4), value. Integers are little endian. Read as the length of a job, the mark is longer than any job, so a block is never
-taken for the next job.
+Most jobs have none: `Job.extra` is None. Otherwise it is a block of entries, which follows the serialised job on the
+bus and on disk. A block is a mark (4 bytes), the length of its entries (4), and the entries: tag (1), length of the
+value (4), value. Integers are little endian. Read as the length of a job, the mark is more than any job has, so a block
+is never taken for the next job.
 
 A *soft* attribute may be lost on a node that does not know it: the job then is a plain job there. Nodes keep soft
 attributes that they do not know and pass them on. A *hard* attribute must be understood: its tag has the highest bit

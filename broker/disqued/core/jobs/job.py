@@ -42,6 +42,9 @@ DELAYED: Final = 32
 INCOMPLETE: Final = 64
 """The list of holders may be incomplete: the job was loaded after a crash, and the file does not say when the list
 grows. Every member may be a holder (`Holders.complete`). Neither sent nor stored."""
+POSTPONED: Final = 128
+"""A worker gave the job back for later. Its next queueing counts as nothing, because the NACK was counted. Neither sent
+nor stored as a flag."""
 
 NOWHERE: Final = 0
 IN_LINE: Final = 1

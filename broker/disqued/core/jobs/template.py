@@ -5,8 +5,8 @@ time and body. Build the bytes of the first such job with `jobs.codec`, and call
 build its bytes with the codec as well and `cut` them; from then on `fill` makes the bytes of each job that matches.
 Because the first job is not cut, jobs that share nothing cost little more than without a template.
 
-The bytes may have a prefix of the caller's, for example the header of a message, which all of these jobs share too. A job
-with attributes is serialised by the codec alone.
+The bytes may have a prefix of the caller's, for example the header of a message, which all of these jobs share too. A
+job with attributes is serialised by the codec alone.
 """
 
 from __future__ import annotations

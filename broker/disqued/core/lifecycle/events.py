@@ -108,8 +108,8 @@ class Listener:
         """Whether this node heard lately that a job which it does not have was finished."""
         return False
 
-    def forwarded(self, job_id: bytes, kind: i64, message_flags: i64) -> i64:  # noqa: ARG002 - nobody hears
-        """A worker sent WORKING or ENQUEUE for a job that is not known here.
+    def forwarded(self, job_id: bytes, kind: i64, message_flags: i64, delay_s: i64) -> i64:  # noqa: ARG002 - nobody hears
+        """A worker sent WORKING or ENQUEUE for a job that is not known here; the latter to be done after `delay_s`.
 
         If this node transferred the job to another one, the message is forwarded to it, and the job's retry time in
         seconds is returned; otherwise NOT_FORWARDED.
@@ -345,10 +345,10 @@ class Events(Listener):
                 return True
         return False
 
-    def forwarded(self, job_id: bytes, kind: i64, message_flags: i64) -> i64:
+    def forwarded(self, job_id: bytes, kind: i64, message_flags: i64, delay_s: i64) -> i64:
         """Ask until a room forwarded the message."""
         for listener in self._forwarded:
-            retry_s = listener.forwarded(job_id, kind, message_flags)
+            retry_s = listener.forwarded(job_id, kind, message_flags, delay_s)
             if retry_s != NOT_FORWARDED:
                 return retry_s
         return NOT_FORWARDED

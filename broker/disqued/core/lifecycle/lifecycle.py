@@ -26,6 +26,7 @@ from disqued.core.jobs.job import (
     LEASED,
     MAX_COUNTER,
     NOBODY,
+    POSTPONED,
     QUEUED,
     WAIT_REPL,
     Job,
@@ -62,9 +63,10 @@ the job does not come back while the worker has hardly begun. A job that waited 
 
 _WITHOUT_WILLQUEUE: Final = 255 - BCAST_WILLQUEUE
 _FIRST_QUEUEING: Final = 255 - BCAST_QUEUED
-_NOT_LEASED: Final = 255 - LEASED
-_NO_LONGER_TAKEN: Final = 255 - LEASED - BY_TIMER
+_NOT_LEASED: Final = 255 - LEASED - POSTPONED
+_NO_LONGER_TAKEN: Final = 255 - LEASED - BY_TIMER - POSTPONED
 _NOT_DELAYED: Final = 255 - DELAYED
+_NOT_WAITING: Final = 255 - DELAYED - POSTPONED
 _ORIGINAL_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE
 """The flags that a copy keeps: this node did not deliver the job."""
 
@@ -72,6 +74,8 @@ SILENT: Final = 0
 """Another node asked for the queueing, so no node has to be told."""
 COUNT_DELIVERY: Final = 1
 COUNT_NACK: Final = 2
+UNCOUNTED: Final = 3
+"""A job comes back without a failed attempt. Other nodes are told."""
 
 
 class ByCopies(Placement):
@@ -245,7 +249,7 @@ class Lifecycle(Release):
         """
         retry_s = job.retry_s
         was_queued = controlled and stored == QUEUED
-        job.flags &= _NOT_DELAYED
+        job.flags &= _NOT_WAITING
         if retry_s > 0 and not complete:  # copies of at-most-once jobs are never queued, so nobody must learn their end
             job.flags |= INCOMPLETE
         due_ms: i64 = 0
@@ -336,6 +340,7 @@ class Lifecycle(Release):
         """Count a queueing and tell the other nodes that may hold the job.
 
         - SILENT counts nothing and tells nobody.
+        - UNCOUNTED counts nothing.
         - COUNT_NACK counts a NACK.
         - COUNT_DELIVERY counts an additional delivery, unless the job is queued for the first time. The first queueing
           is only told when it comes so late that other holders are about to queue the job themselves.
@@ -346,7 +351,7 @@ class Lifecycle(Release):
         elif counting == COUNT_DELIVERY and job.flags & BCAST_QUEUED:
             if job.additional_deliveries < MAX_COUNTER:
                 job.additional_deliveries += 1
-        else:
+        elif counting != UNCOUNTED or not job.flags & BCAST_QUEUED:
             job.flags |= BCAST_QUEUED
             if counting == SILENT or job.delivered is None or not self._is_expected_elsewhere(job, now_ms):
                 return
@@ -421,6 +426,28 @@ class Lifecycle(Release):
         job.flags &= _FIRST_QUEUEING
         self._delay(job)
         self.requeue_at(job, at_ms)
+
+    def postpone_until(self, job: Job, at_ms: i64, counting: i64, *, here: bool) -> bool:
+        """Have a job that a worker gave back queued again at a time and not before; False if it is never queued again.
+
+        `counting` is COUNT_NACK or UNCOUNTED. `here`: the worker gave it back to this node; copies on other nodes are
+        queued a little later unless they hear that this node did.
+        """
+        if job.retry_s == 0 or job.requeue_at_ms == 0 or (job.state != ACTIVE and job.state != QUEUED):
+            return False
+        if job.state == QUEUED:
+            self._leave_queue(job)
+            job.state = ACTIVE
+        if counting == COUNT_NACK and job.nacks < MAX_COUNTER:
+            job.nacks += 1
+        job.flags = (job.flags & _NO_LONGER_TAKEN) | BCAST_QUEUED | BCAST_WILLQUEUE | POSTPONED
+        if here:
+            self._delay(job)
+        else:
+            self._end_delay(job)
+            at_ms += JITTER_MS // 2 + self._jitter_ms()
+        self.requeue_at(job, at_ms)
+        return True
 
     def postpone(self, job: Job, now_ms: i64) -> None:
         """Start the retry time of an unfinished job again. Does nothing to a job that is never requeued."""
@@ -529,7 +556,9 @@ class Lifecycle(Release):
         was_queued = job.flags & BCAST_QUEUED != 0
         if job.retry_s > 0 and self.queues.takes_no_input(job.queue):
             self.postpone(job, now_ms)
-        elif self.queues.type_of(job.queue).release.give_back(job, now_ms, COUNT_DELIVERY):
+        elif self.queues.type_of(job.queue).release.give_back(
+            job, now_ms, UNCOUNTED if job.flags & POSTPONED else COUNT_DELIVERY
+        ):
             job.flags |= BY_TIMER
             if was_queued:
                 self.requeued_by_timer.value += 1

@@ -4,21 +4,24 @@ A record is a request as on the client protocol; its first word names its kind. 
 persistence room. All other kinds belong to the rooms that declare them (`core.runtime.recordkind`). Their formats are
 enough to read a file; only a node loads their records and writes those of a rewritten file.
 
-A kind that neither the original nor release 0.1 knows has one word behind its name, which is *sealed*: the length of its
-content (4 bytes, little endian), the content, the mark `CRC#`, and the CRC-32 of everything before the mark. A node
-that finds a sealed record of an unknown kind knows that a later release wrote it.
+A kind that neither the original nor release 0.1 knows has one word behind its name, which is *sealed*: the length of
+its content (4 bytes, little endian), the content, the mark `CRC#`, and the CRC-32 of the name and everything before the
+mark. A node that finds a sealed record of an unknown kind knows that a later release wrote it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from struct import Struct
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 from zlib import crc32
 
 from mypy_extensions import i64
 
 from disqued.releases import EXTENDED_FORMAT, FIRST_FORMAT
+
+if TYPE_CHECKING:
+    from disqued.core.jobs.job import Job
 
 Words: TypeAlias = tuple[bytes, ...]
 """The words of a record, its name included. The content of a record that is sealed in the file is a word."""
@@ -32,18 +35,20 @@ _U32: Final = Struct("<I")
 _LENGTH_BYTES: Final = 4
 
 
-def sealed(content: bytes) -> bytes:
-    """The word of a sealed record."""
+def sealed(name: bytes, content: bytes) -> bytes:
+    """The word of a sealed record of this kind."""
     payload = _U32.pack(len(content)) + content
-    return payload + SUM_MARK + _U32.pack(crc32(payload))
+    return payload + SUM_MARK + _U32.pack(crc32(payload, crc32(name)))
 
 
-def content_of(word: bytes) -> bytes | None:
+def content_of(name: bytes, word: bytes) -> bytes | None:
     """The content of a sealed word; None if it is none, or if its checksum is wrong."""
     end = len(word) - SUM_BYTES
     if end < _LENGTH_BYTES or word[end : end + len(SUM_MARK)] != SUM_MARK:
         return None
-    if word[:_LENGTH_BYTES] != _U32.pack(end - _LENGTH_BYTES) or word[-_LENGTH_BYTES:] != _U32.pack(crc32(word[:end])):
+    if word[:_LENGTH_BYTES] != _U32.pack(end - _LENGTH_BYTES):
+        return None
+    if word[-_LENGTH_BYTES:] != _U32.pack(crc32(word[:end], crc32(name))):
         return None
     return word[_LENGTH_BYTES:end]
 
@@ -70,7 +75,7 @@ class RecordFormat:
         """The words of a record, with the content in place of a sealed word; None if the seal is wrong."""
         if not self.is_sealed:
             return words
-        content = content_of(words[1])
+        content = content_of(words[0], words[1])
         return None if content is None else [words[0], content]
 
     def fault(self, words: list[bytes]) -> str:
@@ -80,7 +85,7 @@ class RecordFormat:
 
     def closed(self, words: Words) -> Words:
         """The words of a record as they are in the file."""
-        return (words[0], sealed(words[1])) if self.is_sealed else words
+        return (words[0], sealed(words[0], words[1])) if self.is_sealed else words
 
 
 class RecordTable:
@@ -102,9 +107,7 @@ class RecordTable:
         if name != name.upper():
             raise ValueError(f"record {name.decode()}: the name must be in capitals")
         if added.words < 2 or (added.is_sealed and added.words != 2):
-            raise ValueError(
-                f"record {name.decode()}: it has {added.words} words; a sealed one has 2, others 2 or more"
-            )
+            raise ValueError(f"record {name.decode()}: a sealed one has 2 words, others have 2 or more")
         self._by_name[name] = added
         self.formats.append(added)
 
@@ -116,8 +119,15 @@ class RecordTable:
 class NodeRecords:
     """What one node does with the records of one kind."""
 
-    def __init__(self, load: Callable[[list[bytes]], None], current: Callable[[], Iterator[list[Words]]]) -> None:
+    def __init__(
+        self,
+        load: Callable[[list[bytes]], None],
+        current: Callable[[], Iterator[list[Words]]],
+        of_job: Callable[[Job], Words | None] | None = None,
+    ) -> None:
         self.load = load
         """Does what a record says; its words were checked."""
         self.current = current
         """Yields the records of everything that holds now, a bounded number at a time; see `RecordKind.current`."""
+        self.of_job = of_job
+        """Returns the record about a job; see `RecordKind.of_job`."""

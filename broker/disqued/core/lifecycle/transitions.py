@@ -21,6 +21,7 @@ from disqued.core.jobs.job import (
     DELIVERED,
     INCOMPLETE,
     LEASED,
+    POSTPONED,
     QUEUED,
     WAIT_REPL,
 )
@@ -74,7 +75,7 @@ class Transition:
 
 
 _UNFINISHED: Final = (WAIT_REPL, ACTIVE, QUEUED)
-_LOCAL_FLAGS: Final = DELIVERED | LEASED | BY_TIMER | DELAYED | INCOMPLETE
+_LOCAL_FLAGS: Final = DELIVERED | LEASED | BY_TIMER | DELAYED | INCOMPLETE | POSTPONED
 """Flags that say what this node did with a job; a copy from another node begins without them."""
 
 TRANSITIONS: Final = (
@@ -84,7 +85,13 @@ TRANSITIONS: Final = (
     Transition("keep_copy", (OUTSIDE,), ACTIVE, sets=BCAST_QUEUED, announces=True, clears=_LOCAL_FLAGS, record=KEEP),
     Transition("keep_import", (OUTSIDE,), ACTIVE, clears=_LOCAL_FLAGS | BCAST_QUEUED, record=KEEP),
     Transition(
-        "keep_loaded", (OUTSIDE,), ACTIVE, "its delay is not over", lacks=BCAST_QUEUED | DELIVERED, sets=DELAYED
+        "keep_loaded",
+        (OUTSIDE,),
+        ACTIVE,
+        "its delay is not over",
+        lacks=BCAST_QUEUED | DELIVERED,
+        sets=DELAYED,
+        clears=POSTPONED,
     ),
     Transition(
         "keep_loaded",
@@ -94,8 +101,9 @@ TRANSITIONS: Final = (
         retried=True,
         lacks=BCAST_QUEUED | DELIVERED,
         sets=DELAYED | INCOMPLETE,
+        clears=POSTPONED,
     ),
-    Transition("keep_loaded", (OUTSIDE,), ACTIVE, "otherwise", announces=True, clears=DELAYED),
+    Transition("keep_loaded", (OUTSIDE,), ACTIVE, "otherwise", announces=True, clears=DELAYED | POSTPONED),
     Transition(
         "keep_loaded",
         (OUTSIDE,),
@@ -104,7 +112,7 @@ TRANSITIONS: Final = (
         retried=True,
         sets=INCOMPLETE,
         announces=True,
-        clears=DELAYED,
+        clears=DELAYED | POSTPONED,
     ),
     Transition("keep_dummy", (OUTSIDE,), ACKED),
     # It has its copies.
@@ -118,7 +126,7 @@ TRANSITIONS: Final = (
         "for another node, or after a controlled restart",
         sets=BCAST_QUEUED,
         announces=True,
-        clears=LEASED | BY_TIMER | DELAYED,
+        clears=LEASED | BY_TIMER | DELAYED | POSTPONED,
     ),
     Transition(
         "enqueue",
@@ -128,7 +136,7 @@ TRANSITIONS: Final = (
         lacks=BCAST_QUEUED,
         sets=BCAST_QUEUED,
         announces=True,
-        clears=LEASED | BY_TIMER | DELAYED,
+        clears=LEASED | BY_TIMER | DELAYED | POSTPONED,
     ),
     Transition(
         "enqueue",
@@ -138,7 +146,7 @@ TRANSITIONS: Final = (
         lacks=BCAST_QUEUED,
         sets=BCAST_QUEUED,
         announces=True,
-        clears=LEASED | BY_TIMER | DELAYED,
+        clears=LEASED | BY_TIMER | DELAYED | POSTPONED,
         event=REQUEUED,
     ),
     Transition(
@@ -148,7 +156,7 @@ TRANSITIONS: Final = (
         "again",
         needs=BCAST_QUEUED,
         announces=True,
-        clears=LEASED | BY_TIMER | DELAYED,
+        clears=LEASED | BY_TIMER | DELAYED | POSTPONED,
         counts=ADDITIONAL_DELIVERIES,
         event=REQUEUED,
     ),
@@ -158,8 +166,18 @@ TRANSITIONS: Final = (
         QUEUED,
         "NACK",
         announces=True,
-        clears=LEASED | BY_TIMER | DELAYED,
+        clears=LEASED | BY_TIMER | DELAYED | POSTPONED,
         counts=NACKS,
+        event=REQUEUED,
+    ),
+    Transition(
+        "enqueue",
+        (ACTIVE,),
+        QUEUED,
+        "again, without a failed attempt",
+        needs=BCAST_QUEUED,
+        announces=True,
+        clears=LEASED | BY_TIMER | DELAYED | POSTPONED,
         event=REQUEUED,
     ),
     Transition("enqueue", (ACTIVE,), None, "it must not be queued again", retried=False),
@@ -180,7 +198,21 @@ TRANSITIONS: Final = (
     # Its next queueing changes.
     Transition("postpone", _UNFINISHED, None, "it has a time to be queued again", retried=True, sets=BCAST_WILLQUEUE),
     Transition("postpone", _UNFINISHED, None, "it is never queued again"),
-    Transition("end_lease", _UNFINISHED, None, clears=LEASED | DELAYED),
+    *[
+        Transition(
+            "postpone_until",
+            (ACTIVE, QUEUED),
+            ACTIVE,
+            f"a worker gave it back to {where} node{how}",
+            retried=True,
+            sets=BCAST_QUEUED | BCAST_WILLQUEUE | POSTPONED | (DELAYED if where == "this" else 0),
+            clears=LEASED | BY_TIMER | (0 if where == "this" else DELAYED),
+            counts=NACKS if not how else "",
+        )
+        for where in ("this", "another")
+        for how in ("", ", uncounted")
+    ],
+    Transition("end_lease", _UNFINISHED, None, clears=LEASED | DELAYED | POSTPONED),
     Transition("delay_until", (ACTIVE,), None, sets=DELAYED, clears=BCAST_QUEUED),
     Transition("requeue_loaded", (ACTIVE,), None, "no other node may have it", then=("enqueue",)),
     Transition(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
+from disqued.core.jobs.job import Job
 from disqued.core.lifecycle.records import NodeRecords, RecordFormat, RecordTable, Words
 from disqued.core.runtime.state import NodeState
 
@@ -35,9 +36,13 @@ class RecordKind:
     is_sealed: bool = False
     """Whether the word behind the name is sealed in the file (`core.lifecycle.records`), as in all newer kinds."""
 
+    of_job: Callable[[NodeState, Job], Words | None] | None = None
+    """Returns the record about a job, which follows that of the job in a rewritten file; None if there is none."""
+
     def on(self, state: NodeState) -> NodeRecords:
         """The functions of this kind for one node."""
-        return NodeRecords(partial(self.load, state), partial(self.current, state))
+        of_job = None if self.of_job is None else partial(self.of_job, state)
+        return NodeRecords(partial(self.load, state), partial(self.current, state), of_job)
 
 
 def record_table(kinds: Iterable[RecordKind]) -> RecordTable:
