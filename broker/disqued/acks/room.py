@@ -12,7 +12,7 @@ from disqued.acks.gc import collect
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.job import ACKED, Job
 from disqued.core.jobs.walk import Walk
-from disqued.core.lifecycle.lifecycle import MAX_COLLECTIONS
+from disqued.core.lifecycle.times import MAX_COLLECTIONS
 from disqued.core.runtime.room import Room
 from disqued.core.runtime.state import NodeState
 

@@ -19,8 +19,9 @@ from disqued.bus.frame import Frame
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.job import ACTIVE, DELAYED, MAX_COUNTER, NOBODY, POSTPONED, Job
 from disqued.core.jobs.jobid import is_job_id
-from disqued.core.lifecycle.lifecycle import COUNT_NACK, JITTER_MS, UNCOUNTED, WILLQUEUE_LEAD_MS
+from disqued.core.lifecycle.lifecycle import COUNT_NACK, UNCOUNTED
 from disqued.core.lifecycle.records import Words
+from disqued.core.lifecycle.times import JITTER_MS, WILLQUEUE_LEAD_MS
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.outbox import send
 from disqued.core.runtime.recordkind import RecordKind

@@ -18,8 +18,8 @@ from disqued.core.jobs.attributes import merged
 from disqued.core.jobs.codec import CTIMES_PER_S, CorruptJob
 from disqued.core.jobs.job import QUEUED
 from disqued.core.jobs.jobid import is_made_by
-from disqued.core.lifecycle.lifecycle import EXPIRY_GRACE_MS
 from disqued.core.lifecycle.records import SUM_BYTES, SUM_MARK
+from disqued.core.lifecycle.times import EXPIRY_GRACE_MS
 from disqued.persistence.check import fault_of, unknown_format
 from disqued.persistence.filedamage import FileDamage
 from disqued.persistence.marker import RestartMarker

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from disqued.core.jobs.job import ACKED, ACTIVE, DELAYED, QUEUED, WAIT_REPL
-from disqued.core.lifecycle.lifecycle import SPENT_MS_PER_S
+from disqued.core.lifecycle.times import SPENT_MS_PER_S
 from disqued.core.memory.accounting import (
     BASE_BYTES,
     CLIENT_BYTES,

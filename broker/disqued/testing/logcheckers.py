@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from disqued.core.jobs.job import ACTIVE, DELIVERED, QUEUED
-from disqued.core.lifecycle.lifecycle import EXPIRY_GRACE_MS
+from disqued.core.lifecycle.times import EXPIRY_GRACE_MS
 from disqued.core.queues.queue import PAUSE_NAMES
 from disqued.persistence.marker import MARKER
 from disqued.testing.cluster import Cluster, Member

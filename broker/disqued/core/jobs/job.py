@@ -38,7 +38,8 @@ LEASED: Final = 8
 BY_TIMER: Final = 16
 """The last time this node queued the job, the reason was its retry time. Like LEASED it is neither sent nor stored."""
 DELAYED: Final = 32
-"""The job was never queued and waits here for the end of its delay. Neither sent nor stored."""
+"""The job waits here for the end of its delay: it was never queued, or a worker gave it back for later. Neither sent
+nor stored."""
 INCOMPLETE: Final = 64
 """The list of holders may be incomplete: the job was loaded after a crash, and the file does not say when the list
 grows. Every member may be a holder (`Holders.complete`). Neither sent nor stored."""

@@ -37,29 +37,22 @@ from disqued.core.lifecycle.events import Events
 from disqued.core.lifecycle.journal import Journal
 from disqued.core.lifecycle.keys import Keys
 from disqued.core.lifecycle.replicationcounts import ReplicationCounts
+from disqued.core.lifecycle.times import (
+    COLLECTION_MS,
+    EXPIRY_GRACE_MS,
+    JITTER_MS,
+    MAX_COLLECTION_MS,
+    SPENT_MS_PER_S,
+    WILLQUEUE_LEAD_MS,
+)
 from disqued.core.memory.accounting import Memory, queue_bytes
 from disqued.core.queues.queue import PAUSED_OUT, Placement, Queue, QueueType, Release
 from disqued.core.queues.queues import Queues
 from disqued.core.telemetry.counter import Count
 from disqued.core.timers.wheel import NEAR_MS, TimerWheel
 
-WILLQUEUE_LEAD_MS: Final = 500
-JITTER_MS: Final = 500
-"""The width over which requeue times are spread, so that the holders of a job do not all act at once."""
-EXPIRY_GRACE_MS: Final = 1000
-"""How long a job lives beyond `expire_at_s`, which is rounded down to whole seconds: no job ends before its time.
-(The original ends a job that wakes for another reason up to a second early.)"""
-COLLECTION_MS: Final = 1000
-MAX_COLLECTION_MS: Final = 180_000
-"""The time until the holders of an acknowledged job are asked again. It doubles with each attempt."""
-MAX_COLLECTIONS: Final = 10
-"""Further attempts are not counted."""
 _CHANCES: Final = 1 << 31
 """The modulus of the linear congruential generator behind `_jitter_ms`: each queueing needs a random shift."""
-
-SPENT_MS_PER_S: Final = 875
-"""When a worker takes a job that has less than this of its retry time left (7/8), the retry time starts again, so that
-the job does not come back while the worker has hardly begun. A job that waited less keeps its timer."""
 
 _WITHOUT_WILLQUEUE: Final = 255 - BCAST_WILLQUEUE
 _FIRST_QUEUEING: Final = 255 - BCAST_QUEUED
