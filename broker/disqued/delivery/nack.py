@@ -54,7 +54,7 @@ class Nack:
     def _give_back(self, state: NodeState, job: Job, *, alone: bool) -> bool:
         """Queue a job now or later; False if it is never queued again, or not within its life.
 
-        The client is told so if it named only this job.
+        If it is the only job of the request, the second is an error.
         """
         left_ms: i64 = job.expire_at_s * 1000 - state.now_ms
         if self.delay_ms > 0 and self.delay_ms >= left_ms:
