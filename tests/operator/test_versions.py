@@ -63,10 +63,10 @@ def test_change_of_versions(running: list[str], target: str, why: str) -> None:
 
 
 def test_release_that_cannot_read_the_files_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(FILE_FORMATS, (1, 3), 2)
-    assert refusal(["1.3.0"], "1.2.0", 2) == "release 1.2 cannot read the files of the brokers, which have format 2"
-    assert refusal(["1.3.0"], "1.2.0", 1) == ""  # the brokers did not write their files again yet
-    assert refusal(["1.3.0"], "1.4.0", 2) == ""
+    monkeypatch.setitem(FILE_FORMATS, (1, 3), 3)
+    assert refusal(["1.3.0"], "1.2.0", 3) == "release 1.2 cannot read the files of the brokers, which have format 3"
+    assert refusal(["1.3.0"], "1.2.0", 2) == ""  # the brokers did not write their files again yet
+    assert refusal(["1.3.0"], "1.4.0", 3) == ""
 
 
 def test_this_release_reads_what_it_writes() -> None:
@@ -137,7 +137,7 @@ def test_rollback_to_the_former_image_in_the_middle_of_an_upgrade() -> None:
 
 
 def test_downgrade_to_a_release_that_cannot_read_the_files_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(FILE_FORMATS, (1, 3), 2)
+    monkeypatch.setitem(FILE_FORMATS, (1, 3), 3)
     scenario = a_cluster("disque:1.3.0")
     scenario.world.edit(image="disque:1.2.0")
     scenario.settle()
@@ -162,7 +162,7 @@ def test_tag_that_hides_a_jump_stops_the_rollout_at_the_first_pod() -> None:
 
 
 def test_tag_that_hides_a_downgrade_stops_at_the_first_pod_without_a_lost_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(FILE_FORMATS, (1, 3), 2)
+    monkeypatch.setitem(FILE_FORMATS, (1, 3), 3)
     scenario = a_cluster("disque:1.3.0")
     scenario.world.versions["disque:stable"] = "1.2.0"
     scenario.world.edit(image="disque:stable")
