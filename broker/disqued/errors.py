@@ -121,10 +121,10 @@ class QueuePaused(ReplyError):
 
 
 class QueueFull(ReplyError):
-    """The queue holds MAXLEN jobs or more."""
+    """The queue holds MAXLEN jobs or more, or as much as its settings allow."""
 
-    def __init__(self) -> None:
-        super().__init__("MAXLEN Queue is already longer than the specified MAXLEN count")
+    def __init__(self, why: str = "Queue is already longer than the specified MAXLEN count") -> None:
+        super().__init__("MAXLEN " + why)
 
 
 class NodeLeaving(ReplyError):

@@ -289,7 +289,7 @@ def test_repeated_adds_are_counted(local: LocalNode, client: LocalClient) -> Non
         client.add("mail", "body", "KEY", key)
     text = client.call("INFO", "admission")
     assert isinstance(text, bytes)
-    assert text.split() == [b"#", b"Admission", b"keys_remembered:2", b"jobs_deduplicated:2"]
+    assert text.split()[:4] == [b"#", b"Admission", b"keys_remembered:2", b"jobs_deduplicated:2"]
     assert local.node.state.counters.value(JOBS_ADDED) == 2
     client.call("CONFIG", "RESETSTAT")
     assert b"keys_remembered:2\r\njobs_deduplicated:0\r\n" in client.raw("INFO", "all")

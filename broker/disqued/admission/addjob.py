@@ -17,6 +17,7 @@ from typing import Final
 from mypy_extensions import i64, mypyc_attr
 
 from disqued.admission.counters import JOBS_DEDUPLICATED
+from disqued.admission.overflow import drop_oldest, may_become_full, refuse_if_full
 from disqued.core.clients.pipeline import waiting_requests
 from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
@@ -34,7 +35,8 @@ from disqued.core.jobs.job import WAIT_REPL, Job
 from disqued.core.jobs.jobid import stamp_for, stamped
 from disqued.core.lifecycle.keys import DEFAULT_WINDOW_S, Remembered
 from disqued.core.memory.accounting import BIG_BYTES, COPIES_UNDER_WAY
-from disqued.core.queues.queue import PAUSED_IN
+from disqued.core.queues.queue import PAUSED_IN, Queue
+from disqued.core.queues.settings import QueueSettings
 from disqued.core.runtime.counters import JOBS_ADDED
 from disqued.core.runtime.memorymonitor import make_room_for
 from disqued.core.runtime.state import NodeState
@@ -65,7 +67,7 @@ class AddJob:
 
     def __init__(self) -> None:
         self.replicate: i64 = _UNSET
-        self.ttl_s: i64 = DEFAULT_TTL_S
+        self.ttl_s: i64 = _UNSET
         self.retry_s: i64 = _UNSET
         self.delay_s: i64 = 0
         self.max_length: i64 = _UNSET
@@ -77,6 +79,22 @@ class AddJob:
         self.key: bytes | None = None
         self.attributes: dict[int, bytes] | None = None
         """The values of attributes that the client gave, by tag."""
+
+
+def copy_of(options: AddJob) -> AddJob:
+    """The same options, to complete them for another queue."""
+    new = AddJob()
+    new.replicate = options.replicate
+    new.ttl_s = options.ttl_s
+    new.retry_s = options.retry_s
+    new.delay_s = options.delay_s
+    new.max_length = options.max_length
+    new.window_s = options.window_s
+    new.asynchronous = options.asynchronous
+    new.confirmed = options.confirmed
+    new.key = options.key
+    new.attributes = options.attributes
+    return new
 
 
 def _seconds(word: bytes, name: str, least: int, wrong: str) -> int:
@@ -197,6 +215,8 @@ def parse_options(args: list[bytes], index: int) -> AddJob:
 
 def complete_options(options: AddJob, cluster_size: i64) -> None:
     """Fill in the defaults that depend on other options, then refuse contradictions."""
+    if options.ttl_s == _UNSET:
+        options.ttl_s = DEFAULT_TTL_S
     if options.replicate == _UNSET:
         options.replicate = min(DEFAULT_REPLICATE, cluster_size)
     if options.retry_s == _UNSET:
@@ -219,6 +239,44 @@ def complete_options(options: AddJob, cluster_size: i64) -> None:
         raise ReplyError(f"ERR SYNC must be at most REPLICATE, which is {options.replicate}")
 
 
+def settings_of(state: NodeState, name: bytes) -> QueueSettings | None:
+    """The settings of a queue that may not exist."""
+    queue = state.lifecycle.queues.get(name)
+    return queue.settings if queue is not None else state.lifecycle.queues.settings_of(name)
+
+
+def _use_settings(options: AddJob, settings: QueueSettings) -> None:
+    """Take the defaults that are set for the queue, and refuse options that contradict them."""
+    if options.ttl_s == _UNSET:
+        options.ttl_s = settings.ttl_s
+        if 0 < settings.ttl_s <= options.delay_s:
+            raise ReplyError(
+                f"ERR DELAY is {options.delay_s} seconds, and the setting ttl of this queue {settings.ttl_s}: add a TTL"
+            )
+    given = options.retry_s != _UNSET
+    if not given:
+        options.retry_s = settings.retry_s
+    if options.replicate == _UNSET:
+        options.replicate = 1 if options.retry_s == 0 and not given and settings.replicate < 0 else settings.replicate
+        if options.retry_s == 0 and options.replicate > 1:
+            raise ReplyError(
+                f"ERR RETRY 0 needs REPLICATE 1, and the setting replicate of this queue is {settings.replicate}: add "
+                "REPLICATE 1"
+            )
+    elif options.retry_s == 0 and not given and options.replicate > 1:
+        raise ReplyError(
+            f"ERR REPLICATE {options.replicate} needs a RETRY above 0, and the setting retry of this queue is 0: add a "
+            "RETRY"
+        )
+
+
+def complete_for(options: AddJob, settings: QueueSettings | None, cluster_size: i64) -> None:
+    """Complete the options of a job for a queue with these settings, and refuse contradictions."""
+    if settings is not None:
+        _use_settings(options, settings)
+    complete_options(options, cluster_size)
+
+
 def _window_s(options: AddJob) -> i64:
     return DEFAULT_WINDOW_S if options.window_s == _UNSET else options.window_s
 
@@ -236,7 +294,7 @@ def _needs_nothing(state: NodeState, args: list[bytes]) -> bool:
     try:
         options = parse_options(args, _OPTIONS_AT)
         require_timeout_ms(args[3])
-        complete_options(options, state.view.size)
+        complete_for(options, settings_of(state, args[1]), state.view.size)
     except ReplyError:
         return False
     key = options.key
@@ -246,9 +304,20 @@ def _needs_nothing(state: NodeState, args: list[bytes]) -> bool:
 def _may_follow(state: NodeState, session: Session, args: list[bytes]) -> bool:
     """Whether the ADDJOB does the same now as after the replies to earlier ones of its client.
 
-    It does not if it could be refused for MAXLEN only once those jobs are queued, or if one of them has its key.
+    It does not if it could be refused for MAXLEN or settings of its queue only once those jobs are queued, or if one of
+    them has its key.
     """
+    if may_fill(state, session, args[1]):
+        return False
     return not has_dependent(args, _OPTIONS_AT) or _changes_nothing(state, session, args)
+
+
+def may_fill(state: NodeState, session: Session, name: bytes) -> bool:
+    """Whether a queue could be full, according to its settings, once the earlier jobs of the client are queued."""
+    settings = settings_of(state, name)
+    if settings is None or not settings.bounded:
+        return False
+    return may_become_full(state.lifecycle.queues.get(name), settings, waiting_requests(session))
 
 
 def has_dependent(args: list[bytes], first: int) -> bool:
@@ -311,11 +380,19 @@ def _check_replication(state: NodeState, options: AddJob) -> bool:
     raise NotReplicated
 
 
+def _obey(state: NodeState, queue: Queue | None, settings: QueueSettings, body_bytes: i64) -> None:
+    """Refuse a job that the settings of its queue do not allow now. The pause of a queue that exists was checked."""
+    if settings.bounded:
+        refuse_if_full(state, queue, settings, body_bytes)
+    if queue is None and settings.pause & PAUSED_IN:
+        raise QueuePaused
+
+
 def addjob(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Create a job, and reply with its ID."""
     options = parse_options(args, _OPTIONS_AT)
     timeout_ms: i64 = require_timeout_ms(args[3])
-    complete_options(options, state.view.size)
+    complete_for(options, settings_of(state, args[1]), state.view.size)
     add(state, session, args[1], args[2], timeout_ms, options)
 
 
@@ -333,6 +410,7 @@ def add(state: NodeState, session: Session, name: bytes, body: bytes, timeout_ms
             return
     lifecycle = state.lifecycle
     queue = lifecycle.queues.get(name)
+    settings = queue.settings if queue is not None else lifecycle.queues.settings_of(name)
     queue_type = queue.type if queue is not None else lifecycle.queues.type_of(name)
     placement = queue_type.placement
     external = placement.by_copies and _check_replication(state, options)
@@ -342,8 +420,12 @@ def add(state: NodeState, session: Session, name: bytes, body: bytes, timeout_ms
         if queue.pause & PAUSED_IN:
             raise QueuePaused
         name = queue.name
+    if settings is not None:
+        _obey(state, queue, settings, len(body))
     if len(body) > BIG_BYTES and not make_room_for(state, COPIES_UNDER_WAY * len(body)):
         raise OutOfMemory(TOO_BIG)
+    if queue is not None and settings is not None and settings.drops_oldest:
+        drop_oldest(state, queue, settings, len(body))
     now_ms = state.now_ms
     job_id = state.job_ids.make(options.ttl_s, options.retry_s > 0)
     if stamp is not None:

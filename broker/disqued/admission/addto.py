@@ -11,7 +11,17 @@ from typing import Any, Final
 
 from mypy_extensions import i64
 
-from disqued.admission.addjob import AddJob, add, complete_options, has_dependent, parse_options
+from disqued.admission.addjob import (
+    AddJob,
+    add,
+    complete_for,
+    complete_options,
+    copy_of,
+    has_dependent,
+    may_fill,
+    parse_options,
+    settings_of,
+)
 from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
 from disqued.core.runtime.state import NodeState
@@ -44,8 +54,11 @@ def _queues(_state: Any, args: list[bytes]) -> list[bytes]:
         return []
 
 
-def _may_follow(_state: Any, _session: Session, args: list[bytes]) -> bool:
+def _may_follow(state: NodeState, session: Session, args: list[bytes]) -> bool:
     """Whether the request does the same now as after the replies to earlier ones of its client."""
+    for name in _queues(state, args):
+        if may_fill(state, session, name):
+            return False
     return not has_dependent(args, 1)
 
 
@@ -55,20 +68,40 @@ def addto(state: NodeState, session: Session, args: list[bytes]) -> None:
     names = args[_FIRST_QUEUE:behind]
     timeout_ms: i64 = require_timeout_ms(args[behind + 1])
     options = parse_options(args, behind + 2)
-    complete_options(options, state.view.size)
+    plain = True
+    for name in names:
+        if settings_of(state, name) is not None:
+            plain = False
+    if plain:
+        complete_options(options, state.view.size)
     if len(set(names)) < len(names):
         raise ReplyError("ERR ADDTO takes each queue once")
     _reply(state, session, writer.array_header(len(names)))
     for name in names:
-        _add(state, session, name, args[behind], timeout_ms, options)
+        _add(state, session, name, args[behind], timeout_ms, options, complete=plain)
 
 
-def _add(state: NodeState, session: Session, name: bytes, body: bytes, timeout_ms: i64, options: AddJob) -> None:
-    """Add one of the jobs. Its reply is behind those of the jobs before."""
+def _add(
+    state: NodeState,
+    session: Session,
+    name: bytes,
+    body: bytes,
+    timeout_ms: i64,
+    options: AddJob,
+    *,
+    complete: bool,
+) -> None:
+    """Add one of the jobs. Its reply is behind those of the jobs before.
+
+    If some queue has settings, the options are completed for each queue by itself.
+    """
     out = session.out
     kept = len(out)
     waits = session.blocked is not None
     try:
+        if not complete:
+            options = copy_of(options)
+            complete_for(options, settings_of(state, name), state.view.size)
         add(state, session, name, body, timeout_ms, options)
     except ReplyError as error:
         state.errors.add(error.code)

@@ -10,4 +10,10 @@ from disqued.core.telemetry.counter import Counter
 JOBS_DEDUPLICATED: Final = Counter(
     "jobs_deduplicated", "ADDJOB requests that got the ID of a job that was added here before under the same key."
 )
-COUNTERS: Final = (JOBS_ADDED, JOBS_DEDUPLICATED)
+ADDS_REFUSED: Final = Counter(
+    "adds_refused_full", "ADDJOB requests refused because of the setting `maxlen` or `maxbytes` of their queue."
+)
+JOBS_DROPPED: Final = Counter(
+    "jobs_dropped_oldest", "Jobs that were deleted to make room for new ones (`overflow drop-oldest`)."
+)
+COUNTERS: Final = (JOBS_ADDED, JOBS_DEDUPLICATED, ADDS_REFUSED, JOBS_DROPPED)

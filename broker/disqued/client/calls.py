@@ -159,7 +159,7 @@ def add(
         NotReplicated: the job may or may not exist; read the documentation of the class before adding it again.
         ConnectionLost: the job may or may not exist; only without `repeat`.
         QueuePaused: the queue is paused for input.
-        QueueFull: the queue holds `maxlen` jobs.
+        QueueFull: the queue holds `maxlen` jobs, or as much as its settings allow.
         OutOfMemory: the node is at its memory limit.
     """
     options = _options(

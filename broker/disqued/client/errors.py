@@ -60,7 +60,7 @@ class QueuePaused(ResponseError):
 
 
 class QueueFull(ResponseError):
-    """`MAXLEN`: the queue already holds the `maxlen` jobs that the call allows. The job was not added."""
+    """`MAXLEN`: the queue already holds the jobs that the call, or its settings, allow. The job was not added."""
 
 
 class NodeLeaving(ResponseError):
