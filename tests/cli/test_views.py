@@ -147,6 +147,23 @@ def test_jobs_fit_the_terminal_with_complete_ids(disque: Disque) -> None:
         assert max(map(len, terminal.text.splitlines())) <= 100
 
 
+def test_settings_lists_what_is_set_and_what_holds_for_a_queue(disque: Disque) -> None:
+    disque.ok("qconf", "mail:*", "set", "retry", "30", "ttl", "60")
+    disque.ok("qconf", "mail:eu", "set", "retry", "10")
+    listed = [(row["name"], row["setting"], row["value"]) for row in rows(disque.ok("settings", "mail:*"))]
+    assert listed == [("mail:*", "retry", "30"), ("mail:*", "ttl", "60"), ("mail:eu", "retry", "10")]
+    of_queue = {
+        row["setting"]: (row["value"], row["from"]) for row in rows(disque.ok("settings", "--queue", "mail:eu"))
+    }
+    assert (of_queue["retry"], of_queue["ttl"]) == (("10", "mail:eu"), ("60", "mail:*"))
+    assert of_queue["dead"] == ("mail:eu.dead", "")
+    with disque.in_terminal("settings", "none-of-them") as terminal:
+        assert terminal.wait_for_end() == Exit.OK
+        assert "Nothing is set for 'none-of-them'." in terminal.text
+    disque.ok("qconf", "mail:*", "unset", "*")
+    disque.ok("qconf", "mail:eu", "unset", "*")
+
+
 def test_peek_shows_bodies_without_fetching(disque: Disque) -> None:
     disque.ok("addjob", "p", "text\twith a tab and \\", "0")
     disque.ok("-x", "debug", "sleep", stdin=b"0")

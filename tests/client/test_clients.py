@@ -29,6 +29,7 @@ from disqued.client import (
     NotReplicated,
     QueueFull,
     QueuePaused,
+    QueueSetting,
     ResponseError,
     TooLate,
 )
@@ -129,6 +130,20 @@ def test_paused_queue_refuses_jobs(client: Any) -> None:
     assert client.pause("mail") == "in"
     assert client.pause("mail", "none") == "none"
     client.add("mail", "x")
+
+
+def test_settings_of_queues_are_set_shown_and_removed(client: Any) -> None:
+    assert client.qconf_set("mail:*", {"retry": 30, "maxlen": 1}) == "OK"
+    assert client.qconf_get("mail:eu")["retry"] == QueueSetting("30", "mail:*")
+    assert client.qconf_get("mail:eu")["dead"] == QueueSetting("mail:eu.dead", "")
+    (stored,) = [row for row in client.qconf_show() if row.setting == "retry"]
+    assert (stored.name, stored.value, stored.node_id) == ("mail:*", "30", client.hello().node_id)
+    assert stored.changed_ms > 1_700_000_000_000
+    client.add("mail:eu", "x")
+    with pytest.raises(QueueFull, match="maxlen is 1"):
+        client.add("mail:eu", "y")
+    assert client.qconf_unset("mail:*") == 2
+    assert client.qconf_show("mail*") == []
 
 
 def test_hello_and_info_describe_the_node(client: Any, server: ServerProcess) -> None:

@@ -63,6 +63,7 @@ def test_table_of_repeated_calls_matches_the_code() -> None:
         "add": ("q", "x"),
         "add_to": (["q"], "x"),
         "execute": ("PING",),
+        "qconf_set": ("q", {}),
         "hello": (),
         "info": (),
         "ping": (),

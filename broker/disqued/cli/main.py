@@ -29,6 +29,7 @@ VIEWS = {
     "top": "show a live view of queues, rates and clients",
     "nodes": "list the nodes of the cluster",
     "queues": "list queues",
+    "settings": "list settings of queues",
     "jobs": "list jobs",
     "peek": "show queued jobs with their bodies",
     "console": "open the web console of a node",

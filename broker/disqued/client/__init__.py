@@ -52,7 +52,9 @@ from disqued.client.values import (
     JobState,
     NodeInfo,
     PauseState,
+    QueueSetting,
     QueueStats,
+    StoredSetting,
 )
 from disqued.client.wire import Argument, Reply
 
@@ -87,10 +89,12 @@ __all__ = [
     "PauseState",
     "QueueFull",
     "QueuePaused",
+    "QueueSetting",
     "QueueStats",
     "RateLimited",
     "Reply",
     "ResponseError",
+    "StoredSetting",
     "TooLate",
     "UnexpectedReply",
     "WrongPassword",

@@ -7,6 +7,7 @@ each signature and its documentation exist once.
 are idempotent, even if they are executed on two different nodes:
 
 - Reads (QLEN, QPEEK, QSTAT, SHOW, HELLO, INFO, the first page of a scan) change nothing.
+- QCONF SET and UNSET lead to the same settings, however often they run.
 - GETJOB: jobs whose reply was lost are delivered again after their RETRY, as when a worker dies. At-most-once jobs
   (`retry_s=0`) are lost, as their contract allows.
 - ACKJOB, FASTACK, WORKING: the second command finds the job finished, or postpones its delivery again.
@@ -18,13 +19,23 @@ the second attempt may reach another node; and for commands that the client does
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Generic, Literal, TypedDict, TypeVar, Unpack
 
 from disqued.client import replies
 from disqued.client.errors import ResponseError
-from disqued.client.values import Hello, Job, JobDetails, JobId, JobState, PauseState, QueueStats
+from disqued.client.values import (
+    Hello,
+    Job,
+    JobDetails,
+    JobId,
+    JobState,
+    PauseState,
+    QueueSetting,
+    QueueStats,
+    StoredSetting,
+)
 from disqued.client.wire import Argument, Reply, encode, to_bytes
 
 T_co = TypeVar("T_co", covariant=True)
@@ -436,6 +447,34 @@ def pause(queue: str, state: PauseState | Literal["state"] = "state", *, everywh
     """
     flags = _flags(bcast=everywhere)
     return Call(("PAUSE", queue, state, *flags), replies.pause_state, repeat=everywhere or state == "state")
+
+
+def qconf_set(name: str, settings: Mapping[str, str | int]) -> Call[str]:
+    """Set settings of a queue, or of all queues that match a pattern, on all nodes (QCONF SET).
+
+    For example `qconf_set("mail:*", {"retry": 30, "maxlen": 10_000})`. Returns `OK` when the change is on the disk of
+    the node.
+    """
+    words = tuple(word for pair in settings.items() for word in pair)
+    return Call(("QCONF", name, "SET", *words), replies.text, repeat=True)
+
+
+def qconf_unset(name: str, *settings: str) -> Call[int]:
+    """Remove settings of a name or pattern, all if none is given (QCONF UNSET).
+
+    Returns how many there were. If the client had to repeat the call, that may be 0 although it removed some.
+    """
+    return Call(("QCONF", name, "UNSET", *(settings or ("*",))), replies.integer, repeat=True)
+
+
+def qconf_get(queue: str) -> Call[dict[str, QueueSetting]]:
+    """Return all settings of a queue, defaults included, with the name that each comes from (QCONF GET)."""
+    return Call(("QCONF", queue, "GET"), replies.queue_settings, repeat=True)
+
+
+def qconf_show(pattern: str = "*") -> Call[list[StoredSetting]]:
+    """Return what is set for the names and patterns that match a pattern (QCONF SHOW)."""
+    return Call(("QCONF", pattern, "SHOW"), replies.stored_settings, repeat=True)
 
 
 def hello() -> Call[Hello]:

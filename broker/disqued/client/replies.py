@@ -10,7 +10,18 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar, cast
 
 from disqued.client.errors import ResponseError, UnexpectedReply
-from disqued.client.values import Hello, Job, JobDetails, JobId, JobState, NodeInfo, PauseState, QueueStats
+from disqued.client.values import (
+    Hello,
+    Job,
+    JobDetails,
+    JobId,
+    JobState,
+    NodeInfo,
+    PauseState,
+    QueueSetting,
+    QueueStats,
+    StoredSetting,
+)
 from disqued.client.wire import Reply, to_text
 
 T = TypeVar("T")
@@ -152,6 +163,29 @@ def queue_stats(reply: Reply) -> QueueStats:
         jobs_out=integer(field("jobs-out")),
         pause=pause_state(field("pause")),
     )
+
+
+def queue_settings(reply: Reply) -> dict[str, QueueSetting]:
+    """Decode the reply of QCONF GET: name, value and source of each setting."""
+    words = list(_texts(reply))
+    if len(words) % 3:
+        raise _unexpected("settings of 3 items", reply)
+    return {
+        name: QueueSetting(value, source)
+        for name, value, source in zip(words[::3], words[1::3], words[2::3], strict=True)
+    }
+
+
+def stored_settings(reply: Reply) -> list[StoredSetting]:
+    """Decode the reply of QCONF SHOW: a row for each setting."""
+    return [_stored_setting(array(row)) for row in array(reply)]
+
+
+def _stored_setting(row: list[Reply]) -> StoredSetting:
+    if len(row) < 5:
+        raise _unexpected("a setting of 5 items", row)
+    name, setting, value, changed_ms, node_id = row[:5]
+    return StoredSetting(text(name), text(setting), text(value), integer(changed_ms), text(node_id))
 
 
 def hello(reply: Reply) -> Hello:

@@ -86,6 +86,26 @@ class QueueStats:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueSetting:
+    """A setting of a queue: its value, and the name or pattern it comes from, empty for a default (QCONF GET)."""
+
+    value: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSetting:
+    """A setting as it was set for a name or pattern, when and on which node (QCONF SHOW)."""
+
+    name: str
+    setting: str
+    value: str
+    changed_ms: int
+    """Unix milliseconds; later if the clock of that node was behind."""
+    node_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class NodeInfo:
     """A node as another one sees it. `host` is empty when unknown; a lower `priority` is better (1, 5, 10, 100)."""
 
