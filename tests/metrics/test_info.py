@@ -138,6 +138,17 @@ IN_INFO = {
     "requests_forbidden_queue": "disque_requests_forbidden_total",
     "requests_forbidden_rate": "disque_requests_forbidden_total",
     "audit_records_lost": "disque_audit_records_lost_total",
+    **{
+        name: f"disque_{name}_total"
+        for name in (
+            "adds_refused_full",
+            "jobs_dropped_oldest",
+            "settings_changed",
+            "settings_received",
+            "settings_refused",
+            "settings_exchanged",
+        )
+    },
     "jobs_imported": "disque_jobs_imported_total",
     "imported_at_most_once": "disque_jobs_imported_at_most_once_total",
     "jobs_exported": "disque_jobs_exported_total",
