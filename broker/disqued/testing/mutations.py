@@ -40,6 +40,7 @@ from disqued.persistence.marker import RestartMarker
 from disqued.persistence.rewrite import Rewrite
 from disqued.persistence.wallclock import WallClock
 from disqued.replication.room import Replication, ReplicationRoom
+from disqued.settings.entries import Entry
 
 
 @dataclass(frozen=True)
@@ -200,11 +201,19 @@ def _trust(secrets: tuple[bytes, ...], *_proof: object) -> bytes:
     return secrets[0]
 
 
+def _by_arrival(self: Entry, other: Entry) -> bool:
+    """Let the setting that arrives last win."""
+    return self.wire != other.wire
+
+
 MUTATIONS: Final[dict[str, Mutation]] = {
     "skip-proof": Mutation(
         "a node accepts answers that were made with another cluster secret",
         "secrets",
         patched=((authentication, "proven_with", _trust),),
+    ),
+    "settings-by-arrival": Mutation(
+        "of two settings, the one that arrives last wins", "partitions", patched=((Entry, "wins", _by_arrival),)
     ),
     "skip-setack": Mutation("acknowledgements do not reach other holders", "calm", _ignore(kinds.SETACK)),
     "skip-gotack": Mutation("completed jobs are never deleted", "calm", _ignore(kinds.GOTACK)),

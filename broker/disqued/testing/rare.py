@@ -19,6 +19,7 @@ from disqued.delivery.counters import DUPLICATE_ENQUEUES_DROPPED, REQUEUES_PREVE
 from disqued.federation.counters import IMPORTED_AT_MOST_ONCE, JOBS_IMPORTED
 from disqued.membership.kept import membership_of
 from disqued.replication.counters import ASYNC_HELD_BACK, EXTERNAL_REPLICATIONS, SYNC_COPIES_MISSING, TIMEOUTS
+from disqued.settings.counters import EXCHANGED
 from disqued.testing.cluster import Cluster
 from disqued.testing.history import History
 from disqued.testing.network import Endpoint, Sent
@@ -36,6 +37,7 @@ _COUNTED: Final = {
     "ADDJOB timed out and was cleaned up": TIMEOUTS,
     "job imported": JOBS_IMPORTED,
     "at-most-once job imported": IMPORTED_AT_MOST_ONCE,
+    "settings exchanged as a whole": EXCHANGED,
 }
 """The counters of nodes, by the name of the state."""
 

@@ -37,6 +37,7 @@ from disqued.testing.mixes import HARMLESS, MIXES, mix_of
 from disqued.testing.mutations import MUTATIONS, Mutation
 from disqued.testing.network import EndlessError, Network
 from disqued.testing.rare import Rarities
+from disqued.testing.settingsload import SettingsClient, SettingsWatch, has_settings
 from disqued.testing.transitioncheck import TransitionCheck
 from disqued.testing.workload import QUEUES, Observer, Producer, Worker, World
 
@@ -134,6 +135,7 @@ class Simulation:
         if drawn.logged:
             network.watchers.append(self._load_watch.watch)
         self._watch = checkers.Watch(self.cluster, self.history)
+        self._settings = SettingsWatch(self.cluster, self.history) if has_settings(seed) else None
 
     def _config(self) -> Config:
         return load(self._config_text, (), no_include)
@@ -184,6 +186,8 @@ class Simulation:
             for _ in range(chance.choice((0, 1, 2)) if home > 1 else 2):
                 Worker(self.world, home).start()
         Observer(self.world, members).start()
+        if self._settings is not None:
+            SettingsClient(self.world, self.seed).start()
         self.faults.start(chance.choice((600, 1500)))
         self.pass_time(self.seconds)
         self._heal()
@@ -291,8 +295,12 @@ class Simulation:
         whole_ms = network.now_ms + 40_000
         while network.now_ms < end_ms and not self._seen_enough:
             self.pass_time(1)
+            settings = self._settings
+            if settings is not None and not settings.checked:
+                settings.look()
             done = checkers.leftovers(self.cluster) == 0
-            if done and (self.cluster.is_whole() or network.now_ms > whole_ms):
+            agreed = settings is None or settings.checked
+            if done and ((self.cluster.is_whole() and agreed) or network.now_ms > whole_ms):
                 break
 
     def _result(self, real_s: float) -> Result:
