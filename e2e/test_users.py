@@ -116,6 +116,9 @@ def test_queue_is_paused_on_all_members_and_restored(cluster: DisqueCluster, kub
         ("DisqueUser", {"deletionPolicy": "Orphan"}, "deletionPolicy"),
         ("DisqueQueue", {"pause": "Sometimes"}, "pause"),
         ("DisqueQueue", {"queueName": ""}, "queueName"),
+        ("DisqueQueue", {"settings": {"maxlen": 0}}, "maxlen"),
+        ("DisqueQueue", {"settings": {"dead": "two words"}}, "dead"),
+        ("DisqueQueue", {"settings": {"backoff": {"minMs": 9, "maxMs": 1}}}, "maxMs"),
         ("DisqueQueue", {"onDrift": "Ignore"}, "onDrift"),
     ],
 )

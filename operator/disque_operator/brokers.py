@@ -96,6 +96,7 @@ async def query(
         ("CLUSTER", "LEAVING", "STATUS"),
         *(("CONFIG", "GET", name) for name in asked.directives),
         *(("PAUSE", queue, "STATE") for queue in asked.queues),
+        *(("QCONF", queue, "GET") for queue in asked.queues),
         *(_ABOUT_USERS if asked.users else ()),
         ("ACL", "GETUSER", "default"),
     )
@@ -207,7 +208,8 @@ def _read(pod: str, replies: Sequence[Reply | DisqueError], asked: Asked, now_s:
 def _broker(pod: str, replies: Sequence[Reply | DisqueError], asked: Asked, now_s: float) -> Broker:
     info, hello, nodes, leaving, *more, user = replies
     settings, more = more[: len(asked.directives)], more[len(asked.directives) :]
-    pauses, about_users = more[: len(asked.queues)], more[len(asked.queues) :]
+    pauses, more = more[: len(asked.queues)], more[len(asked.queues) :]
+    queue_settings, about_users = more[: len(asked.queues)], more[len(asked.queues) :]
     fields = _info_fields(_text(info))
     version = fields.get("disqued_version") or fields.get("disque_version", "")
     uptime_s = _number(fields, "uptime_in_seconds")
@@ -241,7 +243,19 @@ def _broker(pod: str, replies: Sequence[Reply | DisqueError], asked: Asked, now_
             for queue, reply in zip(asked.queues, pauses, strict=True)
             if not isinstance(reply, DisqueError)
         },
+        settings={
+            queue: _settings_of(queue, reply)
+            for queue, reply in zip(asked.queues, queue_settings, strict=True)
+            if isinstance(reply, list)
+        },
     )
+
+
+def _settings_of(queue: str, reply: list[Reply]) -> dict[str, str]:
+    """Return what the reply to QCONF GET says was set for exactly that queue, without its pause."""
+    words = [_text(word) for word in reply]
+    rows = zip(words[::3], words[1::3], words[2::3], strict=True)
+    return {name: value for name, value, source in rows if source == queue and name != "pause"}
 
 
 def _users(replies: Sequence[Reply | DisqueError]) -> Iterator[tuple[str, str]]:

@@ -530,6 +530,7 @@ def kept_in(secret: Json | None, kind: str, now_s: float) -> dict[str, Kept]:
             entry.get("rules", ""),
             entry.get("removedAt", ""),
             _age_s(entry.get("removedAt"), now_s),
+            entry.get("settings", False),
         )
         for name, entry in entries.items()
     }

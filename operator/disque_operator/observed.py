@@ -135,6 +135,8 @@ class Broker:
     """The commands and categories (`@producer`) that its rules can name; empty if no resource concerns users."""
     pauses: Mapping[str, str] = field(default_factory=dict)
     """`none`, `in`, `out` or `all`, by queue, for the queues that resources name."""
+    settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """What is set for exactly these queues (QCONF), without `pause`; no entry if the broker does not know QCONF."""
 
 
 @dataclass(frozen=True)
@@ -243,6 +245,8 @@ class Kept:
     removed_at: str = ""
     """When the resource was found to be deleted; empty before, and if it is retained."""
     removed_s_ago: float = 0.0
+    has_settings: bool = False
+    """Whether the resource of a queue has `settings`."""
 
 
 @dataclass(frozen=True)

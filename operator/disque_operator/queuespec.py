@@ -1,7 +1,7 @@
 """The `spec` of a `DisqueQueue`: settings of a queue on all members of a cluster.
 
-The broker has one setting of a queue, whether it is paused. A further setting is a field here, its value in
-`observed.Broker`, and its command in `queues`.
+The pause of a queue is set on each member with PAUSE; the other settings are those that members share
+(`queuesettings`).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field
 
+from disque_operator.queuesettings import QueueSettings
 from disque_operator.sections import Section, rule, rules
 from disque_operator.userspec import ClusterReference, DeletionPolicy
 
@@ -38,6 +39,11 @@ class QueueFields(Section):
         description="What is paused: `In` rejects new jobs, `Out` delivers none, `All` does both. Jobs that are in the "
         "queue stay there.",
     )
+    settings: QueueSettings | None = Field(
+        default=None,
+        description="Settings that all members share. If it is given, the operator removes other settings of exactly "
+        "this queue, except `pause`; without it, the operator leaves them to `QCONF`.",
+    )
     on_drift: Literal["Restore", "Report"] = Field(
         default="Restore",
         description="What happens when somebody changes a setting on a member: `Restore` sets it again, `Report` only "
@@ -45,6 +51,6 @@ class QueueFields(Section):
     )
     deletion_policy: DeletionPolicy = Field(
         default="Delete",
-        description="What happens when the resource is deleted: `Delete` resumes the queue, `Retain` keeps its "
-        "settings. Jobs are never deleted.",
+        description="What happens when the resource is deleted: `Delete` resumes the queue and removes what "
+        "`settings` set, `Retain` keeps both. Jobs are never deleted.",
     )

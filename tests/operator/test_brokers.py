@@ -278,14 +278,19 @@ def test_query_tells_users_permissions_and_pauses_when_asked(cluster: RealCluste
     one = cluster.nodes[0]
     one.call("ACL", "SETUSER", "mail", "on", ">secret", "~mail:*", "+@producer")
     one.call("PAUSE", "paused", "out")
+    one.call("QCONF", "paused", "SET", "retry", "30", "pause", "none")
+    one.call("QCONF", "p*", "SET", "ttl", "60")
     try:
         asked = Asked(DIRECTIVES, users=True, queues=["paused", "no such queue"])
         node, _ = asyncio.run(brokers.query("c-0", one.address, (), asked, time.time()))
     finally:
         one.call("ACL", "DELUSER", "mail")
         one.call("PAUSE", "paused", "none")
+        one.call("QCONF", "paused", "UNSET", "*")
+        one.call("QCONF", "p*", "UNSET", "*")
     assert node.users["mail"] == f"on #{password_hash('secret')} ~mail:* +@producer"
     assert {"@producer", "@all", "addjob", "config|get"} <= node.permissions
     assert node.pauses == {"paused": "out", "no such queue": "none"}
+    assert node.settings == {"paused": {"retry": "30"}, "no such queue": {}}
     assert "maxmemory" in node.config
     assert node.password_hashes == hashes()

@@ -105,3 +105,59 @@ def test_settings_of_a_retained_queue_stay() -> None:
 def test_deletion_policy_is_kept_for_when_the_resource_is_gone() -> None:
     view = pauses(declared(at_rest(), resource(deletionPolicy="Retain")), "none", "none", "none")
     assert queues.decide(view).kept == {"orders": Kept("uid-orders", True)}
+
+
+SETTINGS = {"retrySeconds": 30, "overflow": "DropOldest", "copyTo": ["a", "b"]}
+VALUES = {"retry": "30", "overflow": "drop-oldest", "copy-to": "a b"}
+
+
+def settings(view: ClusterView, *values: dict[str, str] | None, queue: str = "orders") -> ClusterView:
+    """Return the view with what is set for a queue on each broker, None for one without QCONF."""
+    for ordinal, found in enumerate(values):
+        view = broker(view, ordinal, pauses={queue: "none"}, settings={} if found is None else {queue: found})
+    return view
+
+
+def changes(view: ClusterView) -> list[str]:
+    return [text for text in decided(view) if ": QCONF " in text]
+
+
+def test_settings_are_set_on_one_member_and_shared_by_all() -> None:
+    view = settings(declared(at_rest(), resource(settings=SETTINGS)), {}, {}, {})
+    assert changes(view) == ["mail-0: QCONF orders SET retry 30 overflow drop-oldest copy-to a b"]
+    assert condition(view, "Ready") == ("False", "Applying")
+    assert condition(view, "Drifted") == ("True", "OtherSettings")
+    done = settings(view, VALUES, VALUES, VALUES)
+    assert changes(done) == []
+    assert condition(done, "Ready") == ("True", "Applied")
+    assert condition(done, "Drifted") == ("False", "InSync")
+
+
+def test_changed_settings_are_restored_and_others_removed() -> None:
+    applied = resource(settings=SETTINGS, status={"appliedGeneration": 1})
+    view = settings(declared(at_rest(), applied), VALUES, VALUES | {"retry": "9", "limit": "3"}, VALUES)
+    assert changes(view) == ["mail-1: QCONF orders SET retry 30", "mail-1: QCONF orders UNSET limit"]
+    reported = resource(settings=SETTINGS, status={"appliedGeneration": 1}, onDrift="Report")
+    assert changes(settings(declared(view, reported), VALUES, VALUES | {"retry": "9"}, VALUES)) == []
+
+
+def test_settings_of_a_queue_whose_resource_has_none_are_left_alone() -> None:
+    view = settings(declared(at_rest(), resource()), {"retry": "9"}, {"retry": "9"}, {"retry": "9"})
+    assert changes(view) == []
+    assert condition(view, "Ready") == ("True", "Applied")
+
+
+def test_members_without_settings_are_named() -> None:
+    view = settings(declared(at_rest(), resource(settings=SETTINGS)), VALUES, None, VALUES)
+    assert condition(view, "Ready") == ("False", "MembersTooOld")
+    assert changes(view) == []
+
+
+def test_settings_of_a_deleted_resource_are_removed() -> None:
+    kept = {"orders": Kept("uid-orders", False, has_settings=True)}
+    view = seen(settings(at_rest(), VALUES, VALUES, VALUES), kept_queues=kept)
+    assert changes(view) == []
+    after = seen(view, kept_queues=queues.decide(view).kept)
+    assert changes(after) == ["mail-0: QCONF orders UNSET retry overflow copy-to"]
+    by_hand = {"orders": Kept("uid-orders", False, removed_at=queues.decide(view).kept["orders"].removed_at)}
+    assert changes(seen(view, kept_queues=by_hand)) == []

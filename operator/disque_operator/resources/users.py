@@ -67,6 +67,7 @@ def _entries(kept: Mapping[str, Kept]) -> Json:
             "retain": entry.retain,
             **({"rules": entry.rules} if entry.rules else {}),
             **({"removedAt": entry.removed_at} if entry.removed_at else {}),
+            **({"settings": True} if entry.has_settings else {}),
         }
         for name, entry in kept.items()
     }

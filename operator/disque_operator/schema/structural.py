@@ -17,6 +17,8 @@ _LAST: Final = ("default", "required", "x-kubernetes-validations", "x-kubernetes
 """Keywords that are written last."""
 _DROPPED: Final = frozenset({"$defs", "$ref", "additionalProperties", "anyOf", "default", "title"})
 
+_INT32: Final = (1 << 31) - 1
+
 
 def structural(model: type[BaseModel], *, defaults: bool) -> Json:
     """Return the schema of a model.
@@ -44,7 +46,7 @@ class _Converter:
         if isinstance(found.get("default"), bool | int | str):
             made["default"] = found["default"]
         if found["type"] == "integer":
-            made["format"] = "int32" if "maximum" in found else "int64"
+            made["format"] = "int32" if found.get("maximum", _INT32 + 1) <= _INT32 else "int64"
         if "items" in found:
             made["items"] = self.node(found["items"])
         if isinstance(found.get("additionalProperties"), dict):

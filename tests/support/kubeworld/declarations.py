@@ -33,7 +33,8 @@ def told_by(api: Api, broker: BrokerProcess) -> dict[str, Any]:
     """Return the fields of `Broker` about users and queues."""
     queues = [names.queue_of(item) for (kind, _), item in api.objects.items() if kind == names.QUEUE_KIND]
     pauses = dict.fromkeys(queues, "none") | broker.disk.pauses
-    return {"users": dict(broker.users), "permissions": PERMISSIONS, "pauses": pauses}
+    settings = {queue: dict(broker.disk.settings.get(queue, {})) for queue in queues}
+    return {"users": dict(broker.users), "permissions": PERMISSIONS, "pauses": pauses, "settings": settings}
 
 
 def write_status(api: Api, action: WriteStatus) -> None:
@@ -55,6 +56,11 @@ def execute(broker: BrokerProcess, action: Command) -> bool:
             broker.users.pop(name, None)
         case ("PAUSE", queue, pause):
             broker.disk.pauses[queue] = pause
+        case ("QCONF", queue, "SET", *words):
+            broker.disk.settings.setdefault(queue, {}).update(zip(words[::2], words[1::2], strict=True))
+        case ("QCONF", queue, "UNSET", *words):
+            for name in words:
+                broker.disk.settings.get(queue, {}).pop(name, None)
         case _:
             return False
     return True
