@@ -83,6 +83,7 @@ _OTHER_PAYLOADS: Final = {
     "(40); lengths of name, key and value (2 each); name; key; value",
     kinds.SETTINGSDIGEST: "the sum, modulo 2^64, of the BLAKE2b-64 of each entry as in SETTINGS (8)",
     kinds.ZONE: "the name of a zone",
+    kinds.PATTERNS: "up to 64 patterns, each with its length (2)",
     kinds.CHALLENGE: f"version of the exchange, {VERSION_OF_EXCHANGE} (4); nonce ({NONCE_BYTES})",
     kinds.RESPONSE: f"number of proofs (4); nonce ({NONCE_BYTES}); the proofs ({PROOF_BYTES} each)",
     kinds.PROOF: f"proof ({PROOF_BYTES})",

@@ -37,7 +37,7 @@ SECTIONS = {
     "Membership": "cluster_links_up cluster_nodes_pfail cluster_nodes_fail cluster_nodes_leaving "
     "cluster_links_unproven cluster_max_skew_ms",
     "Settings": "settings_changed settings_received settings_refused settings_exchanged",
-    "Admission": "keys_remembered jobs_deduplicated",
+    "Admission": "keys_remembered jobs_deduplicated adds_refused_full jobs_dropped_oldest",
     "Replication": "replications_waiting replication_timeouts external_replications async_held_back "
     "async_copies_missing sync_copies_missing copies_kept copies_refused",
     "Delivery": "duplicate_enqueues_dropped requeues_prevented",
@@ -91,7 +91,7 @@ def test_the_server_section_says_what_runs(local: LocalNode, client: LocalClient
     assert server["disque_version"] == "1.0-rc1"
     assert server["disqued_version"] == __version__
     assert server["build"] in {"compiled", "interpreted"}
-    assert server["disqued_extensions"] == "addjob-key,addjob-sync,getjob-withrequeue"
+    assert server["disqued_extensions"] == "addjob-key,addjob-sync,getjob-frompattern,getjob-withrequeue"
     assert (server["uptime_in_seconds"], server["uptime_in_days"]) == ("86405", "1")
     assert len(server["run_id"]) == 40
 

@@ -33,6 +33,10 @@ WORDS: dict[str, tuple[Call[Any], tuple[object, ...]]] = {
         calls.get(["a", "b"], count=3, nohang=True, with_counters=True, timeout_ms=7),
         ("GETJOB", "NOHANG", "WITHCOUNTERS", "TIMEOUT", 7, "COUNT", 3, "FROM", "a", "b"),
     ),
+    "get of patterns": (
+        calls.get_matching(["FROM", "m*"], count=3, nohang=True, with_counters=True, with_requeue=True, timeout_ms=7),
+        ("GETJOB", "NOHANG", "WITHCOUNTERS", "WITHREQUEUE", "TIMEOUT", 7, "COUNT", 3, "FROMPATTERN", "FROM", "m*"),
+    ),
     "ack": (calls.ack(ID, ID), ("ACKJOB", ID, ID)),
     "fast_ack": (calls.fast_ack(ID), ("FASTACK", ID)),
     "nack": (calls.nack(ID), ("NACK", ID)),

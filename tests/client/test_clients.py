@@ -209,6 +209,12 @@ def test_job_with_a_key_is_added_once(client: Any) -> None:
     assert client.qlen("mail") == 1
 
 
+def test_get_matching_takes_jobs_of_all_queues_that_match(client: Any) -> None:
+    ids = {client.add(queue, "x", replicate=1) for queue in ("mail:a", "mail:b")}
+    assert {job.id for job in client.get_matching("mail:*", count=5)} == ids
+    assert client.get_matching(["mail:*"], nohang=True) == []
+
+
 def test_add_to_returns_a_result_for_each_queue(client: Any) -> None:
     client.pause("b", "in")
     one, paused, other = client.add_to(["a", "b", "c"], "x", replicate=1)

@@ -50,6 +50,9 @@ CHALLENGE: Final = 48
 RESPONSE: Final = 49
 PROOF: Final = 50
 """Authentication of a new connection with the secret of the cluster, before anything else is sent on it."""
+QUEUENAME: Final = 53
+PATTERNS: Final = 54
+"""A queue with jobs that matches a pattern of the receiver, and the patterns that clients of the sender wait for."""
 LISTS: Final = {SETACK: SETACKS, GOTACK: GOTACKS, DELJOB: DELJOBS, GOTJOB: GOTJOBS}
 """The types of messages about one job that a node sends as one message about many, to nodes with the feature."""
 FEATURE_LISTS: Final = 4

@@ -54,6 +54,7 @@ class AsyncClient(BaseClient):
     add_jobs = Method(_many, calls.add_jobs)
     add_to = Method(_one, calls.add_to)
     get = Method(_one, calls.get)
+    get_matching = Method(_one, calls.get_matching)
     ack = Method(_one, calls.ack)
     fast_ack = Method(_one, calls.fast_ack)
     nack = Method(_one, calls.nack)

@@ -303,6 +303,37 @@ def get(
     return Call(arguments, replies.jobs, repeat=True, wait_s=wait_s)
 
 
+def get_matching(
+    patterns: str | Sequence[str],
+    *,
+    count: int = 1,
+    timeout_ms: int = 0,
+    nohang: bool = False,
+    with_counters: bool = False,
+    with_requeue: bool = False,
+) -> Call[list[Job]]:
+    """Fetch up to `count` jobs, at most 512, from the queues that match one of up to 16 patterns (GETJOB FROMPATTERN).
+
+    A pattern is a glob as in Redis: `mail:*`, `?`, `[abc]`. Queues that are made while the call waits match, too. The
+    queues are visited in turn. The other arguments are those of `get`.
+
+    Raises:
+        ResponseError: the node does not know patterns, or its clients wait for too many of them.
+        NodeLeaving: every reachable node is leaving its cluster.
+    """
+    model = get(
+        patterns,
+        count=count,
+        timeout_ms=timeout_ms,
+        nohang=nohang,
+        with_counters=with_counters,
+        with_requeue=with_requeue,
+    )
+    at = model.arguments.index("FROM")
+    arguments = (*model.arguments[:at], "FROMPATTERN", *model.arguments[at + 1 :])
+    return Call(arguments, model.decode, repeat=True, wait_s=model.wait_s)
+
+
 def ack(*ids: str) -> Call[int]:
     """Acknowledge jobs: they are not delivered again (Disque command ACKJOB). Returns how many this node knew.
 

@@ -26,8 +26,9 @@ from disqued.core.memory.accounting import FULL
 from disqued.core.queues.queue import PAUSED_OUT, Queue
 from disqued.core.runtime.slices import run_long
 from disqued.core.runtime.state import NodeState
-from disqued.core.runtime.waiting import block
+from disqued.core.runtime.waiting import block, block_on_patterns
 from disqued.delivery.counters import DELIVERY_AGE, JOBS_DELIVERED
+from disqued.delivery.frompattern import next_queue, patterns_of
 from disqued.errors import CommandSyntaxError, NodeLeaving, OutOfMemory, ReplyError
 from disqued.resp import writer
 from disqued.resp.integers import parse_integer, require_timeout_ms
@@ -52,7 +53,8 @@ class GetJob:
         self.fields: i64 = 0
         """What the reply has of each job besides queue, ID and body: the sum of `COUNTERS` and `REQUEUE`."""
         self.first_queue: i64 = 0
-        """Index of the first queue name among the words of the request."""
+        """Index of the first queue name, or pattern, among the words of the request."""
+        self.by_pattern: bool = False
 
 
 def _count(word: bytes) -> int:
@@ -73,6 +75,10 @@ def _parse(args: list[bytes]) -> GetJob:
             word = word.upper()
         if word == b"FROM":
             options.first_queue = index + 1
+            return options
+        if word == b"FROMPATTERN":
+            options.first_queue = index + 1
+            options.by_pattern = True
             return options
         if word == b"NOHANG":
             options.wait = False
@@ -127,6 +133,9 @@ def _requeue_in_ms(job: Job, now_ms: i64) -> i64:
 def getjob(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Reply with up to COUNT jobs, or block."""
     options = _parse(args)
+    if options.by_pattern:
+        _from_patterns(state, session, args[options.first_queue :], options)
+        return
     names = _names(args, int(options.first_queue))
     lifecycle = state.lifecycle
     queues: list[Queue] = []
@@ -174,6 +183,40 @@ def getjob(state: NodeState, session: Session, args: list[bytes]) -> None:
     elif lifecycle.memory.level() < FULL:
         queues = [lifecycle.make_queue(name, state.now_ms) for name in names]
         block(state, session, queues, options.timeout_ms, options.fields)
+    else:
+        raise OutOfMemory
+
+
+def _from_patterns(state: NodeState, session: Session, texts: list[bytes], options: GetJob) -> None:
+    """Reply with up to COUNT jobs, at most `SHORT_JOBS`, of queues that match the patterns, or block."""
+    patterns = patterns_of(state, session, texts)
+    out = session.out
+    header = len(out)
+    taken: i64 = 0
+    most: i64 = min(options.count, SHORT_JOBS)
+    turn = 0
+    while taken < most:
+        turn, queue = next_queue(patterns, turn)
+        if queue is None:
+            break
+        job = _take(state, queue)
+        if job is None:
+            continue
+        if queue.length > 0:
+            patterns[(turn - 1) % len(patterns)].put_back(queue)
+        if taken == 0:
+            out.append(b"")
+        _append(state, queue, job, out, options.fields)
+        taken += 1
+    if taken > 0:
+        state.counters.add(JOBS_DELIVERED, taken)
+        out[header] = writer.array_header(taken)
+    elif not options.wait:
+        session.reply_null_array()
+    elif state.view.leaving:
+        raise NodeLeaving
+    elif state.lifecycle.memory.level() < FULL:
+        block_on_patterns(state, session, patterns, options.timeout_ms, options.fields)
     else:
         raise OutOfMemory
 
@@ -249,8 +292,9 @@ class ManyJobs(LongReply):
 
 
 def _queues(_state: NodeState, args: list[bytes]) -> list[bytes]:
-    """The queues behind FROM."""
-    return args[_parse(args).first_queue :]
+    """The queues behind FROM. Which ones FROMPATTERN touches depends on the user (`patterns_of`)."""
+    options = _parse(args)
+    return [] if options.by_pattern else args[options.first_queue :]
 
 
 COMMAND: Final[Command] = Command(
@@ -260,7 +304,8 @@ COMMAND: Final[Command] = Command(
     getjob,
     "jobs",
     "Takes jobs from the first queues that have any, or waits for one.",
-    "[NOHANG] [TIMEOUT ms] [COUNT n] [WITHCOUNTERS] [WITHREQUEUE] FROM queue [queue ...]",
+    "[NOHANG] [TIMEOUT ms] [COUNT n] [WITHCOUNTERS] [WITHREQUEUE] FROM queue [queue ...]"
+    " | [NOHANG] [TIMEOUT ms] [COUNT n] [WITHCOUNTERS] [WITHREQUEUE] FROMPATTERN pattern [pattern ...]",
     "O(queues + jobs)",
     most_words=4 * MOST_QUEUES,
     queues=_queues,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from disqued.core.clients.blocked import JobWait
+from disqued.core.clients.blocked import JobWait, WaitForJob
+from disqued.core.jobs.job import Job
+from disqued.core.queues.queue import Queue
 from disqued.core.runtime.state import NodeState
 from disqued.core.runtime.waiting import unblock, wants_reply
 from disqued.delivery.counters import DELIVERY_AGE, JOBS_DELIVERED
@@ -29,18 +31,49 @@ def serve(state: NodeState) -> None:
                 job = queue.type.release.take(queue, now_ms)
                 if job is None:
                     break
-                state.counters.add(JOBS_DELIVERED)
-                state.counters.observe(DELIVERY_AGE, max(now_ms - job.ctime // 1_000_000, 0))
-                if wants_reply(session):
-                    session.out.append(b"*1\r\n")
-                    append_job(session.out, queue, job, blocked.fields, now_ms)
-                if state.ready.changes:
-                    state.ready.tell_changed(session)
-                state.ready.flush(session)
+                _deliver(state, queue, job, blocked)
             unblock(state, blocked)
             wait = queue.first_wait
+        if queue.patterns is not None and queue.length > 0:
+            _serve_patterns(state, queue)
         if federated:
             queue.visited_ms = now_ms
             if queue.length == 0:
                 state.events.queue_visited(queue, drained=True)
     ready.clear()
+
+
+def _serve_patterns(state: NodeState, queue: Queue) -> None:
+    """Hand the jobs that are left to the clients that wait for a pattern which matches the queue.
+
+    A client whose user may no longer touch the queue is left alone, and so are those behind it: all clients of a
+    pattern have the same user.
+    """
+    for pattern in queue.patterns or ():
+        while pattern.waiters and queue.length > 0:
+            blocked = next(iter(pattern.waiters.values()))
+            assert isinstance(blocked, WaitForJob)
+            session = blocked.session
+            if not session.closed:
+                user = session.user
+                if user is not None and not user.rules.allows_queue(queue.name):
+                    break
+                job = queue.type.release.take(queue, state.now_ms)
+                if job is None:
+                    return
+                _deliver(state, queue, job, blocked)
+            unblock(state, blocked)
+
+
+def _deliver(state: NodeState, queue: Queue, job: Job, blocked: WaitForJob) -> None:
+    """Send a job to a client that waited."""
+    session = blocked.session
+    now_ms = state.now_ms
+    state.counters.add(JOBS_DELIVERED)
+    state.counters.observe(DELIVERY_AGE, max(now_ms - job.ctime // 1_000_000, 0))
+    if wants_reply(session):
+        session.out.append(b"*1\r\n")
+        append_job(session.out, queue, job, blocked.fields, now_ms)
+    if state.ready.changes:
+        state.ready.tell_changed(session)
+    state.ready.flush(session)

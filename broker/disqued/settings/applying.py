@@ -33,7 +33,7 @@ class Applying:
             lifecycle = self._state.lifecycle
             queue = lifecycle.queues.get(name)
             if queue is not None:
-                follow_settings(lifecycle, queue)
+                follow_settings(lifecycle, queue, self._state.now_ms)
         elif self.active and self._cursor:
             self._again = True
         else:
@@ -46,6 +46,6 @@ class Applying:
         lifecycle = self._state.lifecycle
         self._cursor, queues = lifecycle.queues.scan(self._cursor, _QUEUES_PER_SLICE)
         for queue in queues:
-            follow_settings(lifecycle, queue)
+            follow_settings(lifecycle, queue, self._state.now_ms)
         if self._cursor == 0:
             self.active, self._again = self._again, False

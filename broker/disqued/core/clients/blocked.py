@@ -12,6 +12,7 @@ from typing import Final
 from mypy_extensions import i64, mypyc_attr
 
 from disqued.core.clients.session import Blocked, Session
+from disqued.core.queues.patterns import QueuePattern
 from disqued.core.queues.queue import Queue, Wait
 
 COUNTERS: Final = 1
@@ -29,6 +30,8 @@ class WaitForJob(Blocked):
         self.fields: i64 = fields
         """What the reply has besides queue, ID and body: the sum of `COUNTERS` and `REQUEUE`."""
         self.waits: list[JobWait] = []
+        self.patterns: list[QueuePattern] = []
+        """The patterns it waits for, besides the queues."""
 
 
 @mypyc_attr(acyclic=True)

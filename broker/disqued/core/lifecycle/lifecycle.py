@@ -46,6 +46,7 @@ from disqued.core.lifecycle.times import (
     WILLQUEUE_LEAD_MS,
 )
 from disqued.core.memory.accounting import Memory, queue_bytes
+from disqued.core.queues.patterns import Patterns
 from disqued.core.queues.queue import PAUSED_OUT, Placement, Queue, QueueType, Release
 from disqued.core.queues.queues import Queues
 from disqued.core.telemetry.counter import Count
@@ -98,6 +99,8 @@ class Lifecycle(Release):
         self._chance: i64 = int(draw() * _CHANCES)
         self.table = JobTable()
         self.queues = Queues(QueueType(b"jobs", ByCopies(self), self))
+        self.patterns = Patterns()
+        """Patterns of queues that clients wait for."""
         self.timers = TimerWheel(int(draw() * NEAR_MS))
         self.memory = Memory(resident)
         self.keys = Keys(self.timers, self.memory)
@@ -323,6 +326,8 @@ class Lifecycle(Release):
         queue.jobs_in += 1
         if queue.waiting > 0:
             self.offer(queue)
+        if queue.patterns is not None and self.patterns.note(queue, now_ms):
+            self.offer(queue)
         watcher = queue.watcher
         if watcher is not None and watcher.wanted and not watcher.listed:
             watcher.listed = True
@@ -507,6 +512,7 @@ class Lifecycle(Release):
         names, queues = self.queues.take_all()
         self.dropped.append(Dropped(self.table.take_all(), self.keys.take_all(), names, queues))
         self.memory.forbid_all_evictions()
+        self.patterns.forget_queues()
         self.ready.clear()
         self.wanted.clear()
         self.unplaced_jobs = 0
@@ -563,6 +569,8 @@ class Lifecycle(Release):
         queue = self.queues.get(name)
         if queue is None:
             queue = self.queues.get_or_make(name, now_ms)
+            if self.patterns.live:
+                self.patterns.match_new(queue)
             self.memory.used_bytes += queue_bytes(name)
         return queue
 
@@ -571,5 +579,7 @@ class Lifecycle(Release):
         assert queue.length == 0
         assert queue.waiting == 0
         self.events.queue_gone(queue)
+        if queue.patterns is not None:
+            self.patterns.forget_queue(queue)
         self.queues.remove(queue)
         self.memory.used_bytes -= queue_bytes(queue.name)

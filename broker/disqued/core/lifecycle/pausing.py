@@ -17,25 +17,27 @@ def set_local_pause(lifecycle: Lifecycle, name: bytes, wanted: i64, now_ms: i64)
         queue = lifecycle.make_queue(name, now_ms)
     changed = queue.local_pause != wanted
     queue.local_pause = wanted
-    _apply(lifecycle, queue)
+    _apply(lifecycle, queue, now_ms)
     return changed
 
 
-def follow_settings(lifecycle: Lifecycle, queue: Queue) -> None:
+def follow_settings(lifecycle: Lifecycle, queue: Queue, now_ms: i64) -> None:
     """Have a queue follow the settings as they are now."""
     settings = lifecycle.queues.settings_of(queue.name)
     if settings is not queue.settings:
         queue.settings = settings
-        _apply(lifecycle, queue)
+        _apply(lifecycle, queue, now_ms)
 
 
-def _apply(lifecycle: Lifecycle, queue: Queue) -> None:
+def _apply(lifecycle: Lifecycle, queue: Queue, now_ms: i64) -> None:
     """Stop what is paused. If the output is not, serve the clients and the nodes that wait for jobs."""
     settings = queue.settings
     queue.pause = queue.local_pause if settings is None else queue.local_pause | settings.pause
     if queue.pause & PAUSED_OUT:
         return
     if queue.waiting > 0:
+        lifecycle.offer(queue)
+    if queue.patterns is not None and queue.length > 0 and lifecycle.patterns.note(queue, now_ms):
         lifecycle.offer(queue)
     watcher = queue.watcher
     if watcher is not None and watcher.wanted and queue.length > 0 and not watcher.listed:

@@ -99,6 +99,8 @@ class Queue:
         """The bytes of the bodies of the waiting jobs."""
         self.order = queue_type.new_order()
         """The waiting jobs. Only the verbs of the lifecycle change it, and `length` and `body_bytes` with it."""
+        self.patterns: tuple[Any, ...] | None = None
+        """The patterns that clients wait for and that match the queue (`patterns`); None for none."""
         self.first_wait: Wait | None = None
         self.last_wait: Wait | None = None
         self.waiting: i64 = 0

@@ -6,6 +6,7 @@ from disqued.core.clients.blocked import JobWait, WaitForJob
 from disqued.core.clients.pipeline import Pipeline, Pipelined, pipeline_of
 from disqued.core.clients.session import REPLY_ON, REPLY_SKIP, Blocked, Session
 from disqued.core.memory.accounting import WAIT_BYTES
+from disqued.core.queues.patterns import QueuePattern
 from disqued.core.queues.queue import Queue
 from disqued.core.runtime.memorymonitor import remove_if_idle
 from disqued.core.runtime.state import NodeState
@@ -22,6 +23,32 @@ def block(state: NodeState, session: Session, queues: list[Queue], timeout_ms: i
     if timeout_ms > 0:
         state.lifecycle.timers.arm(blocked, state.now_ms + timeout_ms)
     suspend(state, blocked)
+
+
+def block_on_patterns(
+    state: NodeState, session: Session, patterns: list[QueuePattern], timeout_ms: int, fields: int
+) -> None:
+    """Make a client wait for the first job of any queue that matches one of these different patterns."""
+    blocked = WaitForJob(session, fields)
+    blocked.patterns = patterns
+    for pattern in patterns:
+        pattern.waiters[int(session.number)] = blocked
+        pattern.asked = True
+    lifecycle = state.lifecycle
+    lifecycle.memory.used_bytes += WAIT_BYTES * len(patterns)
+    lifecycle.patterns.wake(state.now_ms)
+    if timeout_ms > 0:
+        lifecycle.timers.arm(blocked, state.now_ms + timeout_ms)
+    suspend(state, blocked)
+
+
+def _leave_patterns(state: NodeState, blocked: WaitForJob) -> None:
+    state.lifecycle.memory.used_bytes -= WAIT_BYTES * len(blocked.patterns)
+    for pattern in blocked.patterns:
+        pattern.waiters.pop(int(blocked.session.number), None)
+        pattern.used_ms = state.now_ms
+        pattern.local_ms = state.now_ms
+    blocked.patterns = []
 
 
 def suspend(state: NodeState, blocked: Blocked) -> None:
@@ -52,6 +79,8 @@ def unblock(state: NodeState, blocked: Blocked) -> None:
                 if queue.length == 0:
                     remove_if_idle(state, queue)
         blocked.waits = []
+        if blocked.patterns:
+            _leave_patterns(state, blocked)
     session = blocked.session
     session.blocked = None
     session.active_ms = state.now_ms
