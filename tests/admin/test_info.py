@@ -91,7 +91,15 @@ def test_the_server_section_says_what_runs(local: LocalNode, client: LocalClient
     assert server["disque_version"] == "1.0-rc1"
     assert server["disqued_version"] == __version__
     assert server["build"] in {"compiled", "interpreted"}
-    assert server["disqued_extensions"] == "addjob-key,addjob-sync,getjob-frompattern,getjob-withrequeue"
+    assert server["disqued_extensions"].split(",") == [
+        "addjob-key",
+        "addjob-meta",
+        "addjob-priority",
+        "addjob-sync",
+        "getjob-frompattern",
+        "getjob-withmeta",
+        "getjob-withrequeue",
+    ]
     assert (server["uptime_in_seconds"], server["uptime_in_days"]) == ("86405", "1")
     assert len(server["run_id"]) == 40
 

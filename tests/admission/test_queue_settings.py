@@ -32,6 +32,23 @@ def test_settings_are_the_defaults_and_options_win(client: LocalClient) -> None:
     assert shown(client, "jobs") == (300, 86400, 1)
 
 
+def test_priority_is_the_default_and_the_option_wins(client: LocalClient) -> None:
+    conf(client, "mail", "priority", 5)
+    assert client.show(client.add("mail"))["priority"] == 5
+    assert client.show(client.add("mail", "body", "PRIORITY", -1))["priority"] == -1
+    assert "priority" not in client.show(client.add("mail", "body", "PRIORITY", 0))
+    assert "priority" not in client.show(client.add("other"))
+
+
+def test_each_job_of_addto_has_the_priority_of_its_queue(client: LocalClient) -> None:
+    conf(client, "urgent", "priority", 5)
+    conf(client, "late", "priority", -5)
+    jobs = client.call("ADDTO", 3, "urgent", "plain", "late", "body", 0, "META", "trace")
+    assert isinstance(jobs, list)
+    shown = [client.show(job) for job in jobs if isinstance(job, bytes)]
+    assert [(job.get("priority", 0), job["meta"]) for job in shown] == [(5, b"trace"), (0, b"trace"), (-5, b"trace")]
+
+
 def test_retry_follows_from_a_ttl_that_is_set(client: LocalClient) -> None:
     conf(client, "mail", "ttl", 600)
     assert shown(client, "mail") == (60, 600, 1)

@@ -29,6 +29,7 @@ QUEUE_FIELDS = [
     "idle_s",
     "import_rate",
     "import_from",
+    "length_by_priority",
 ]
 JOB_FIELDS = [
     "id",
@@ -44,6 +45,7 @@ JOB_FIELDS = [
     "replicate",
     "nodes_delivered",
     "nodes_confirmed",
+    "priority",
     "body_bytes",
     "body",
 ]
@@ -96,6 +98,7 @@ def test_queues_in_a_pipe_as_json_and_on_a_terminal(disque: Disque) -> None:
         "idle_s": 0,
         "import_rate": 0,
         "import_from": [],
+        "length_by_priority": [],
     }
     with disque.in_terminal("queues", "q-*") as terminal:
         assert terminal.wait_for_end() == Exit.OK

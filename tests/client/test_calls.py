@@ -19,6 +19,10 @@ WORDS: dict[str, tuple[Call[Any], tuple[object, ...]]] = {
         calls.add("q", "x", timeout_ms=0, replicate=2, delay_s=3, retry_s=0, ttl_s=60, maxlen=9, asynchronous=True),
         ("ADDJOB", "q", "x", 0, "REPLICATE", 2, "DELAY", 3, "RETRY", 0, "TTL", 60, "MAXLEN", 9, "ASYNC"),
     ),
+    "add before others": (
+        calls.add("q", "x", priority=-1, meta=b"trace 7"),
+        ("ADDJOB", "q", "x", 5000, "PRIORITY", -1, "META", b"trace 7"),
+    ),
     "add once": (calls.add("q", "x", key=b"\0k", window_s=60), ("ADDJOB", "q", "x", 5000, "KEY", b"\0k", "WINDOW", 60)),
     "add when some copies are confirmed": (
         calls.add("q", "x", replicate=3, sync=2),
@@ -34,8 +38,12 @@ WORDS: dict[str, tuple[Call[Any], tuple[object, ...]]] = {
         ("GETJOB", "NOHANG", "WITHCOUNTERS", "TIMEOUT", 7, "COUNT", 3, "FROM", "a", "b"),
     ),
     "get of patterns": (
-        calls.get_matching(["FROM", "m*"], count=3, nohang=True, with_counters=True, with_requeue=True, timeout_ms=7),
-        ("GETJOB", "NOHANG", "WITHCOUNTERS", "WITHREQUEUE", "TIMEOUT", 7, "COUNT", 3, "FROMPATTERN", "FROM", "m*"),
+        calls.get_matching(["FROM", "m*"], count=3, nohang=True, with_requeue=True, with_meta=True, timeout_ms=7),
+        ("GETJOB", "NOHANG", "WITHREQUEUE", "WITHMETA", "TIMEOUT", 7, "COUNT", 3, "FROMPATTERN", "FROM", "m*"),
+    ),
+    "get with all options": (
+        calls.get("q", with_counters=True, with_requeue=True, with_meta=True),
+        ("GETJOB", "WITHCOUNTERS", "WITHREQUEUE", "WITHMETA", "TIMEOUT", 0, "COUNT", 1, "FROM", "q"),
     ),
     "ack": (calls.ack(ID, ID), ("ACKJOB", ID, ID)),
     "fast_ack": (calls.fast_ack(ID), ("FASTACK", ID)),
@@ -155,6 +163,8 @@ def test_add_jobs_adds_each_job_with_its_own_options() -> None:
         key="k",
         window_s=5,
         sync=2,
+        priority=7,
+        meta=b"m",
         asynchronous=True,
         repeat=True,
     )

@@ -86,6 +86,19 @@ def test_nack_is_counted_as_a_failure(client: Any) -> None:
     assert (again.nacks, again.additional_deliveries) == (1, 0)
 
 
+def test_jobs_have_priorities_and_metadata(client: Any) -> None:
+    plain = client.add("mail", "x")
+    urgent = client.add("mail", "x", priority=3, meta=b"trace 7")
+    assert client.qstat("mail").length_by_priority == {"below-0": 0, "0": 1, "1-to-9": 1, "from-10": 0}
+    details = client.show(urgent)
+    assert (details.priority, details.meta) == (3, b"trace 7")
+    assert (client.show(plain).priority, client.show(plain).meta) == (0, b"")
+    jobs = client.get("mail", count=2, with_meta=True)
+    assert [(job.id, job.priority, job.meta) for job in jobs] == [(urgent, 3, b"trace 7"), (plain, 0, b"")]
+    client.nack(urgent)
+    assert [(job.id, job.priority, job.meta) for job in client.get("mail")] == [(urgent, None, None)]
+
+
 def test_enqueue_and_dequeue_move_jobs(client: Any) -> None:
     job_id = client.add("mail", "x")
     assert client.dequeue(job_id) == 1

@@ -98,6 +98,14 @@ def test_jobs_are_handled_and_acknowledged(client: Any) -> None:
     assert {job.id for job in handler.seen} == set(ids)
 
 
+def test_consumer_gives_handlers_the_metadata_and_the_priority(client: Any) -> None:
+    handler = Handler()
+    client.add("mail", "x", priority=3, meta=b"trace 7")
+    with client.consumer("mail", handler, with_meta=True):
+        handler.wait_for(1)
+    assert [(job.meta, job.priority) for job in handler.seen] == [(b"trace 7", 3)]
+
+
 def test_consumer_can_use_fastack(client: Any) -> None:
     handler = Handler()
     client.add("mail", "x")
@@ -195,6 +203,18 @@ def test_jobs_of_a_node_that_does_not_tell_leases_are_handled_and_renewed(connec
             handler.release()
             until(lambda: client.info("jobs")["registered_jobs"] == "0")
         assert node.refused == 1
+
+
+def test_handlers_get_no_metadata_from_a_node_that_does_not_know_it(connect: Any, server: ServerProcess) -> None:
+    handler = Handler()
+    with NodeOfTheOriginal(server.port) as node:
+        client = connect([f"127.0.0.1:{node.port}"], discover=False)
+        client.add_many("mail", ["x"] * 3)
+        with client.consumer("mail", handler, with_meta=True):
+            handler.wait_for(3)
+            until(lambda: client.info("jobs")["registered_jobs"] == "0")
+        assert node.refused == 2
+    assert {job.meta for job in handler.seen} == {None}
 
 
 def test_finished_job_is_not_renewed_any_more(client: Any, caplog: pytest.LogCaptureFixture) -> None:

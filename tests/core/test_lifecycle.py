@@ -148,8 +148,8 @@ class Calls(Life):
     def take_only(self, job: Job, now_ms: int) -> None:
         """Take a job that may not be the oldest one."""
         queue = self.lifecycle.make_queue(b"queue", now_ms)
-        while (oldest := queue.order.oldest()) is not None and oldest is not job:
-            self.lifecycle.dequeue(oldest)
+        while (first := queue.order.first()) is not None and first is not job:
+            self.lifecycle.dequeue(first)
         self.lifecycle.take(queue, now_ms)
 
     def leave_the_queue(self) -> None:

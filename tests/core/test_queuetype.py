@@ -28,7 +28,7 @@ class Stack(Order):
         job.place = NOWHERE
         self._jobs.remove(job)
 
-    def oldest(self) -> Job | None:
+    def first(self) -> Job | None:
         return self._jobs[-1] if self._jobs else None
 
     def peek(self, count: i64, after: Job | None = None) -> list[Job]:

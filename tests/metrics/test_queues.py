@@ -43,6 +43,33 @@ def with_queues(lengths: dict[bytes, int], most: int = 100) -> LocalNode:
     return local
 
 
+def test_queue_with_priorities_has_series_for_them() -> None:
+    local = with_queues({b"plain": 2})
+    client = local.client()
+    for priority in (-1, 5, 5, 100):
+        client.add("mixed", "x", "PRIORITY", priority)
+    client.add("mixed", "x")
+    page = scrape(local)
+    assert page.by("priority", "disque_queue_priority_jobs", queue="mixed") == {
+        "below-0": 1,
+        "0": 1,
+        "1-to-9": 2,
+        "from-10": 1,
+    }
+    assert page.by("priority", "disque_queue_priority_jobs", queue="plain") == {}
+
+
+def test_age_of_the_oldest_job_counts_jobs_that_wait_behind_others() -> None:
+    local = with_queues({})
+    client = local.client()
+    client.add("mail", "starved", "PRIORITY", -1)
+    local.run(seconds=9)
+    client.add("mail", "urgent", "PRIORITY", 1)
+    page = scrape(local)
+    assert page.by("queue", "disque_queue_oldest_job_age_seconds") == {"mail": 9}
+    assert page.value("disque_oldest_waiting_job_age_seconds") == 9
+
+
 def test_each_queue_has_its_own_series() -> None:
     local = with_queues({b"one": 3, b"two": 1})
     client = local.client()

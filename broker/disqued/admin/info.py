@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     from disqued.core.telemetry.fields import Fields
 
 _NO_COMMIT: Final = "00000000"
-_EXTENSIONS: Final = "addjob-key,addjob-sync,getjob-frompattern,getjob-withrequeue"
+_EXTENSIONS: Final = (
+    "addjob-key,addjob-meta,addjob-priority,addjob-sync,getjob-frompattern,getjob-withmeta,getjob-withrequeue"
+)
 """What clients can use beyond the original: commands with their options, separated by commas."""
 _BYTE_UNITS: Final = "BKMGTP"
 

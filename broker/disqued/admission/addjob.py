@@ -28,7 +28,9 @@ from disqued.core.jobs.attributes import (
     META,
     MOST_PRIORITY,
     PRIORITY,
+    Attributes,
     i32_value,
+    of_priority,
 )
 from disqued.core.jobs.attributes import of as attributes_of
 from disqued.core.jobs.job import WAIT_REPL, Job
@@ -59,6 +61,8 @@ _DEPENDENT_LENGTHS: Final = (6, 3)
 _OPTIONS_AT: Final = 4
 """Where the options of ADDJOB begin, after queue, body and timeout."""
 _UNSET: Final = -1
+_NO_PRIORITY: Final = 1 << 40
+"""The priority while none is given: -1 is one."""
 
 
 @mypyc_attr(acyclic=True, free_list_len=1)
@@ -77,8 +81,9 @@ class AddJob:
         self.confirmed: i64 = _UNSET
         """How many nodes must have the job before the reply (SYNC); after `complete_options`, 0 with ASYNC."""
         self.key: bytes | None = None
+        self.priority: i64 = _NO_PRIORITY
         self.attributes: dict[int, bytes] | None = None
-        """The values of attributes that the client gave, by tag."""
+        """The values of other attributes that the client gave, by tag."""
 
 
 def copy_of(options: AddJob) -> AddJob:
@@ -93,6 +98,7 @@ def copy_of(options: AddJob) -> AddJob:
     new.asynchronous = options.asynchronous
     new.confirmed = options.confirmed
     new.key = options.key
+    new.priority = options.priority
     new.attributes = options.attributes
     return new
 
@@ -157,7 +163,7 @@ def _set_priority(options: AddJob, word: bytes) -> None:
     value = parse_integer(word)
     if value is None or not LEAST_PRIORITY <= value <= MOST_PRIORITY:
         raise ReplyError(f"ERR PRIORITY must be between {LEAST_PRIORITY} and {MOST_PRIORITY}")
-    _set_attribute(options, PRIORITY, i32_value(value) if value != 0 else None)
+    options.priority = value
 
 
 def _set_meta(options: AddJob, word: bytes) -> None:
@@ -221,6 +227,8 @@ def complete_options(options: AddJob, cluster_size: i64) -> None:
         options.replicate = min(DEFAULT_REPLICATE, cluster_size)
     if options.retry_s == _UNSET:
         options.retry_s = max(1, min(DEFAULT_MAX_RETRY_S, options.ttl_s // 10))
+    if options.priority == _NO_PRIORITY:
+        options.priority = 0
     if options.replicate > 1 and options.retry_s == 0:
         raise ReplyError(
             "ERR With RETRY set to 0 please explicitly set  REPLICATE to 1 (at-most-once delivery)",
@@ -253,6 +261,8 @@ def _use_settings(options: AddJob, settings: QueueSettings) -> None:
             raise ReplyError(
                 f"ERR DELAY is {options.delay_s} seconds, and the setting ttl of this queue {settings.ttl_s}: add a TTL"
             )
+    if options.priority == _NO_PRIORITY:
+        options.priority = settings.priority
     given = options.retry_s != _UNSET
     if not given:
         options.retry_s = settings.retry_s
@@ -388,6 +398,16 @@ def _obey(state: NodeState, queue: Queue | None, settings: QueueSettings, body_b
         raise QueuePaused
 
 
+def _attributes(options: AddJob) -> Attributes | None:
+    """The attributes that the options ask for."""
+    values = options.attributes
+    if not values:
+        return of_priority(options.priority)
+    if options.priority != 0:
+        values = values | {PRIORITY: i32_value(int(options.priority))}
+    return attributes_of(values)
+
+
 def addjob(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Create a job, and reply with its ID."""
     options = parse_options(args, _OPTIONS_AT)
@@ -434,8 +454,8 @@ def add(state: NodeState, session: Session, name: bytes, body: bytes, timeout_ms
     job = Job(
         job_id, name, body, state.next_ctime(), expire_at_s, options.delay_s, options.retry_s, int(options.replicate)
     )
-    if options.attributes is not None:
-        job.extra = attributes_of(options.attributes)
+    if options.priority != 0 or options.attributes is not None:
+        job.extra = _attributes(options)
     if placement.place(session, job, timeout_ms, now_ms, confirmed=options.confirmed, external=external):
         state.counters.add(JOBS_ADDED)
         session.out.append(b"+" + job_id + b"\r\n")

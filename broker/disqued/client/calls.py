@@ -142,6 +142,8 @@ def add(
     key: str | bytes | None = None,
     window_s: int | None = None,
     sync: int | None = None,
+    priority: int | None = None,
+    meta: str | bytes | None = None,
     asynchronous: bool = False,
     repeat: bool = False,
 ) -> Call[JobId]:
@@ -162,6 +164,9 @@ def add(
         window_s: How long the key is remembered; default 300 seconds.
         sync: Return when this many of the `replicate` copies are confirmed. The node asks for the others until
             `timeout_ms` is over.
+        priority: Jobs with a higher priority are delivered first; default 0, and less than 0 is allowed. Each node
+            orders the jobs that it has queued. Nodes of the original do not know it.
+        meta: Up to 4 KiB beside the body, for example a trace ID; `get` returns it with `with_meta`.
         asynchronous: Return at once and replicate in the background.
         repeat: Add the job again when the connection breaks before the reply. The job may then exist twice; with a
             `key` only if the second attempt reaches another node.
@@ -174,7 +179,16 @@ def add(
         OutOfMemory: the node is at its memory limit.
     """
     options = _options(
-        REPLICATE=replicate, DELAY=delay_s, RETRY=retry_s, TTL=ttl_s, MAXLEN=maxlen, KEY=key, WINDOW=window_s, SYNC=sync
+        REPLICATE=replicate,
+        DELAY=delay_s,
+        RETRY=retry_s,
+        TTL=ttl_s,
+        MAXLEN=maxlen,
+        KEY=key,
+        WINDOW=window_s,
+        SYNC=sync,
+        PRIORITY=priority,
+        META=meta,
     )
     arguments = ("ADDJOB", queue, body, timeout_ms, *options, *_flags(ASYNC=asynchronous))
     return Call(arguments, replies.job_id, repeat, _seconds(timeout_ms))
@@ -190,6 +204,8 @@ class AddOptions(TypedDict, total=False):
     ttl_s: int | None
     maxlen: int | None
     sync: int | None
+    priority: int | None
+    meta: str | bytes | None
     asynchronous: bool
     repeat: bool
 
@@ -245,6 +261,8 @@ class NewJob:
     key: str | bytes | None = None
     window_s: int | None = None
     sync: int | None = None
+    priority: int | None = None
+    meta: str | bytes | None = None
     asynchronous: bool = False
     repeat: bool = False
 
@@ -270,6 +288,8 @@ def _add_new(job: NewJob) -> Call[JobId]:
         key=job.key,
         window_s=job.window_s,
         sync=job.sync,
+        priority=job.priority,
+        meta=job.meta,
         asynchronous=job.asynchronous,
         repeat=job.repeat,
     )
@@ -283,22 +303,24 @@ def get(
     nohang: bool = False,
     with_counters: bool = False,
     with_requeue: bool = False,
+    with_meta: bool = False,
 ) -> Call[list[Job]]:
     """Fetch up to `count` jobs from one or several queues, in the order given (Disque command GETJOB).
 
     Waits up to `timeout_ms` for a job (0 means no timeout), or not at all with `nohang`. Returns an empty list if no
     job arrives in time. A job that is not acknowledged within its retry time is delivered again, to any worker.
-    `with_requeue` requests the time until then, `Job.requeue_in_ms`; nodes of the original refuse it.
+    `with_requeue` requests the time until then, `Job.requeue_in_ms`, and `with_meta` what `add` gave with the body,
+    `Job.meta` and `Job.priority`; nodes of the original refuse both.
 
     Raises:
-        ResponseError: `ERR syntax error`, the node does not know `with_requeue`.
+        ResponseError: `ERR syntax error`, the node does not know `with_requeue` or `with_meta`.
         NodeLeaving: every reachable node is leaving its cluster.
     """
     names = (queues,) if isinstance(queues, str) else tuple(queues)
     if not names:
         raise ValueError("get() needs at least one queue")
     wait_s = 0.0 if nohang else _seconds(timeout_ms)
-    flags = _flags(NOHANG=nohang, WITHCOUNTERS=with_counters, WITHREQUEUE=with_requeue)
+    flags = _flags(NOHANG=nohang, WITHCOUNTERS=with_counters, WITHREQUEUE=with_requeue, WITHMETA=with_meta)
     arguments = ("GETJOB", *flags, "TIMEOUT", timeout_ms, "COUNT", count, "FROM", *names)
     return Call(arguments, replies.jobs, repeat=True, wait_s=wait_s)
 
@@ -311,6 +333,7 @@ def get_matching(
     nohang: bool = False,
     with_counters: bool = False,
     with_requeue: bool = False,
+    with_meta: bool = False,
 ) -> Call[list[Job]]:
     """Fetch up to `count` jobs, at most 512, from the queues that match one of up to 16 patterns (GETJOB FROMPATTERN).
 
@@ -328,6 +351,7 @@ def get_matching(
         nohang=nohang,
         with_counters=with_counters,
         with_requeue=with_requeue,
+        with_meta=with_meta,
     )
     at = model.arguments.index("FROM")
     arguments = (*model.arguments[:at], "FROMPATTERN", *model.arguments[at + 1 :])
@@ -420,7 +444,10 @@ def qlen(queue: str) -> Call[int]:
 
 
 def qpeek(queue: str, count: int = 10) -> Call[list[Job]]:
-    """Return queued jobs without fetching them: the oldest first, or the newest with a negative `count` (QPEEK)."""
+    """Return queued jobs without fetching them, in the order of delivery; with a negative `count` from its end (QPEEK).
+
+    Jobs with a higher priority come first, then older ones.
+    """
     return Call(("QPEEK", queue, count), replies.jobs, repeat=True)
 
 

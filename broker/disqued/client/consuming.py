@@ -82,6 +82,7 @@ class ConsumerOptions(TypedDict, total=False):
         per job and guarantees each job a full retry time.
     stop_within_s: How long a stop waits for the running handlers; default 10.
     fast_ack: Acknowledge with FASTACK.
+    with_meta: Give handlers `Job.meta` and `Job.priority`; both are None at nodes that do not know them.
     """
 
     concurrency: int
@@ -89,6 +90,7 @@ class ConsumerOptions(TypedDict, total=False):
     working_after_s: float | None
     stop_within_s: float
     fast_ack: bool
+    with_meta: bool
 
 
 @dataclass(slots=True)
@@ -112,6 +114,7 @@ class Plan:
         working_after_s: float | None = None,
         stop_within_s: float = 10.0,
         fast_ack: bool = False,
+        with_meta: bool = False,
     ) -> None:
         if concurrency < 1 or prefetch < 0 or (working_after_s or 0) < 0 or stop_within_s < 0:
             raise ValueError("a consumer needs concurrency >= 1, and prefetch, working_after_s and stop_within_s >= 0")
@@ -138,6 +141,8 @@ class Plan:
         self._former_until_s = 0.0
         self._former_is_next = False
         self._without_requeue: Address | None = None
+        self._with_meta = with_meta
+        self._without_meta: Address | None = None
 
     @property
     def has_room(self) -> bool:
@@ -163,12 +168,18 @@ class Plan:
             nohang=source is self._former,
             with_counters=True,
             with_requeue=source.node is None or source.node != self._without_requeue,
+            with_meta=self._with_meta and (source.node is None or source.node != self._without_meta),
         )
         return source, call
 
     def is_unknown_option(self, error: ResponseError, source: Session, fetch: Call[list[Job]]) -> bool:
-        """Whether the node refused a fetch because it does not tell leases; the next fetch does not request them."""
-        if str(error) != _SYNTAX_ERROR or "WITHREQUEUE" not in fetch.arguments:
+        """Whether the node refused a fetch because it does not know an option; the next fetch is without it."""
+        if str(error) != _SYNTAX_ERROR:
+            return False
+        if "WITHMETA" in fetch.arguments:
+            self._without_meta = source.node
+            return True
+        if "WITHREQUEUE" not in fetch.arguments:
             return False
         self._without_requeue = source.node
         return True
@@ -176,6 +187,7 @@ class Plan:
     def disconnected(self, source: Session) -> None:
         """Record that the node was lost: another version may run there when it is back."""
         self._without_requeue = None
+        self._without_meta = None
         if source is self._former:
             self._former = None
 

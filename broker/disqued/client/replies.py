@@ -103,6 +103,8 @@ def _job(items: list[Reply]) -> Job:
         _optional_integer(named.get("nacks")),
         _optional_integer(named.get("additional-deliveries")),
         _optional_integer(named.get("requeue-in-ms")),
+        optional(body)(named.get("meta")),
+        _optional_integer(named.get("priority")),
     )
 
 
@@ -127,8 +129,9 @@ def _known(items: Reply, what: str) -> Callable[[str], Reply]:
 
 
 def job_details(reply: Reply) -> JobDetails:
-    """Decode the reply of SHOW for a known job."""
+    """Decode the reply of SHOW for a known job. Attributes that the job does not have are left out there."""
     field = _known(reply, "SHOW")
+    named = fields(reply)
     return JobDetails(
         id=job_id(field("id")),
         queue=optional(text)(field("queue")),
@@ -145,12 +148,15 @@ def job_details(reply: Reply) -> JobDetails:
         next_requeue_within_ms=optional(integer)(field("next-requeue-within")),
         next_awake_within_ms=optional(integer)(field("next-awake-within")),
         body=optional(body)(field("body")),
+        priority=integer(named.get("priority", 0)),
+        meta=body(named.get("meta", b"")),
     )
 
 
 def queue_stats(reply: Reply) -> QueueStats:
     """Decode the reply of QSTAT for an existing queue."""
     field = _known(reply, "QSTAT")
+    by_priority = fields(fields(reply).get("priorities", []))
     return QueueStats(
         name=text(field("name")),
         length=integer(field("len")),
@@ -162,6 +168,7 @@ def queue_stats(reply: Reply) -> QueueStats:
         jobs_in=integer(field("jobs-in")),
         jobs_out=integer(field("jobs-out")),
         pause=pause_state(field("pause")),
+        length_by_priority={band: integer(count) for band, count in by_priority.items()},
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 PauseState: TypeAlias = Literal["none", "in", "out", "all"]
@@ -30,7 +30,7 @@ class JobId(str):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A fetched job. The counters are None unless the call requested them.
+    """A fetched job. The counters, the metadata and the priority are None unless the call requested them.
 
     `requeue_in_ms` is the time until the node delivers the job again, unless it is acknowledged or renewed: -1 for
     never, None if the call did not request it.
@@ -42,6 +42,8 @@ class Job:
     nacks: int | None = None
     additional_deliveries: int | None = None
     requeue_in_ms: int | None = None
+    meta: bytes | None = None
+    priority: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +69,17 @@ class JobDetails:
     next_requeue_within_ms: int | None
     next_awake_within_ms: int | None
     body: bytes | None
+    priority: int = 0
+    meta: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueStats:
-    """One node's view of a queue (Disque command QSTAT). `import_rate` is in jobs per second."""
+    """One node's view of a queue (Disque command QSTAT). `import_rate` is in jobs per second.
+
+    `length_by_priority` has the number of queued jobs with a priority of `below-0`, `0`, `1-to-9` and `from-10`; it is
+    empty for a queue that never had another priority than 0.
+    """
 
     name: str
     length: int
@@ -83,6 +91,7 @@ class QueueStats:
     jobs_in: int
     jobs_out: int
     pause: PauseState
+    length_by_priority: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

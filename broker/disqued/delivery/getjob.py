@@ -7,7 +7,8 @@ A queue is not made only to see that it has no job: without a cluster, it is mad
 cluster other nodes may have jobs of it, so it is made at once, unless memory is used up.
 
 WITHREQUEUE is an extension, which INFO announces (`disqued_extensions`): the reply says for each job when this node
-delivers it again, so that a worker that finishes before needs no WORKING.
+delivers it again, so that a worker that finishes before needs no WORKING. So is WITHMETA: the reply has the META and
+the PRIORITY that ADDJOB gave to the job.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
-from disqued.core.clients.blocked import COUNTERS, REQUEUE
+from disqued.core.clients.blocked import COUNTERS, META, REQUEUE
 from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
 from disqued.core.commands.longreply import LongReply
+from disqued.core.jobs.attributes import META as META_TAG
+from disqued.core.jobs.attributes import Attributes
 from disqued.core.jobs.job import Job
 from disqued.core.memory.accounting import FULL
 from disqued.core.queues.queue import PAUSED_OUT, Queue
@@ -51,7 +54,7 @@ class GetJob:
         self.timeout_ms: i64 = 0
         self.wait: bool = True
         self.fields: i64 = 0
-        """What the reply has of each job besides queue, ID and body: the sum of `COUNTERS` and `REQUEUE`."""
+        """What the reply has of each job besides queue, ID and body: the sum of `COUNTERS`, `REQUEUE` and `META`."""
         self.first_queue: i64 = 0
         """Index of the first queue name, or pattern, among the words of the request."""
         self.by_pattern: bool = False
@@ -86,6 +89,8 @@ def _parse(args: list[bytes]) -> GetJob:
             options.fields |= COUNTERS
         elif word == b"WITHREQUEUE":
             options.fields |= REQUEUE
+        elif word == b"WITHMETA":
+            options.fields |= META
         elif word == b"COUNT":
             index += 1
             options.count = _count(args[index])
@@ -113,14 +118,30 @@ def append_job(out: list[bytes], queue: Queue, job: Job, fields: i64, now_ms: i6
         out.append(b"$21\r\nadditional-deliveries\r\n" + writer.integer(job.additional_deliveries))
     if fields & REQUEUE:
         out.append(b"$13\r\nrequeue-in-ms\r\n" + writer.integer(_requeue_in_ms(job, now_ms)))
+    if fields & META:
+        _append_meta(out, job.extra)
+
+
+def _append_meta(out: list[bytes], extra: Attributes | None) -> None:
+    """Append what the producer gave with the body: no bytes and priority 0 unless it said so."""
+    meta = None if extra is None else extra.get(META_TAG)
+    priority: i64 = 0 if extra is None else extra.priority
+    out.append(b"$4\r\nmeta\r\n" + writer.bulk(meta or b""))
+    out.append(b"$8\r\npriority\r\n" + writer.integer(priority))
 
 
 def _prefix(queue: Queue, fields: i64) -> bytes:
     """How a job with further fields begins in a reply: the longer array, the queue, the header of the ID."""
     if fields == COUNTERS:
         return queue.reply_prefix_counters
-    length = b"*9" if fields & COUNTERS else b"*5"
-    return length + queue.reply_prefix[2:]
+    length: i64 = 3
+    if fields & COUNTERS:
+        length += 4
+    if fields & REQUEUE:
+        length += 2
+    if fields & META:
+        length += 4
+    return b"*%d" % length + queue.reply_prefix[2:]
 
 
 def _requeue_in_ms(job: Job, now_ms: i64) -> i64:
@@ -304,8 +325,8 @@ COMMAND: Final[Command] = Command(
     getjob,
     "jobs",
     "Takes jobs from the first queues that have any, or waits for one.",
-    "[NOHANG] [TIMEOUT ms] [COUNT n] [WITHCOUNTERS] [WITHREQUEUE] FROM queue [queue ...]"
-    " | [NOHANG] [TIMEOUT ms] [COUNT n] [WITHCOUNTERS] [WITHREQUEUE] FROMPATTERN pattern [pattern ...]",
+    "[NOHANG] [TIMEOUT ms] [COUNT n] [WITHCOUNTERS] [WITHREQUEUE] [WITHMETA] FROM queue [queue ...]"
+    " | [NOHANG] [TIMEOUT ms] [COUNT n] [WITHCOUNTERS] [WITHREQUEUE] [WITHMETA] FROMPATTERN pattern [pattern ...]",
     "O(queues + jobs)",
     most_words=4 * MOST_QUEUES,
     queues=_queues,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from disqued.core.queues.order import BANDS
 from disqued.core.queues.queue import PAUSED_IN, PAUSED_OUT
 from disqued.core.telemetry.metric import GAUGE, Metric, Sample, counter, gauge
 
@@ -23,6 +24,13 @@ def _paused(seen: QueueSeen) -> Iterator[Sample]:
     yield (("out",), int(pause & PAUSED_OUT != 0))
 
 
+def _bands(seen: QueueSeen) -> Iterator[Sample]:
+    queue = seen.queue
+    if queue.order.has_priorities:
+        for band, count in zip(BANDS, queue.order.bands(queue.length), strict=True):
+            yield ((band,), count)
+
+
 QUEUE_METRICS: Final[tuple[QueueMetric, ...]] = (
     gauge("disque_queue_jobs", "Jobs in the queue.", lambda seen: int(seen.queue.length)),
     gauge(
@@ -34,6 +42,14 @@ QUEUE_METRICS: Final[tuple[QueueMetric, ...]] = (
         "disque_queue_blocked_clients",
         "Clients that wait for a job of the queue.",
         lambda seen: int(seen.queue.waiting),
+    ),
+    Metric(
+        "disque_queue_priority_jobs",
+        GAUGE,
+        "Jobs in the queue by priority: below 0, 0, 1 to 9, from 10. Missing for a queue that never had a job with "
+        "another priority than 0.",
+        _bands,
+        ("priority",),
     ),
     Metric(
         "disque_queue_paused",

@@ -13,7 +13,6 @@ from mypy_extensions import i64, mypyc_attr
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
 from disqued.core.cluster.peer import Peer
-from disqued.core.jobs.attributes import merged
 from disqued.core.jobs.codec import CorruptJob, unpack
 from disqued.core.jobs.job import ACKED, NOBODY, WAIT_REPL, Job, NodeIds
 from disqued.core.lifecycle.lifecycle import SILENT
@@ -103,8 +102,7 @@ def _import(state: NodeState, peer: Peer, sent: Job, listed: bytes, arrivals: Ar
         job = sent
     elif job.retry_s > 0:
         note_holder(state, job, peer)
-        if sent.extra is not None:
-            lifecycle.set_attributes(job, merged(job.extra, sent.extra))
+        lifecycle.merge_attributes(job, sent.extra)
     if job.state == ACKED:
         _tell_acknowledged(state, peer, job)
         return

@@ -48,7 +48,7 @@ class Peek(LongReply):
 
 
 def qpeek(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Reply with the oldest `count` jobs as GETJOB does; for a negative count with the newest, newest first."""
+    """Reply with the next `count` jobs as GETJOB does; for a negative count with the last ones, the last one first."""
     count = require_integer(args[2])
     queue = state.lifecycle.queues.get(args[1])
     length = 0 if queue is None else int(queue.length)
@@ -61,7 +61,7 @@ COMMAND: Final[Command] = Command(
     ("readonly",),
     qpeek,
     "queues",
-    "Shows waiting jobs without delivering them: the oldest, or with a negative count the newest.",
+    "Shows waiting jobs without delivering them: the next ones, or with a negative count the last ones.",
     "queue count",
     "O(jobs returned)",
     queues=first_word,

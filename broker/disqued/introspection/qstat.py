@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from disqued.core.commands.command import Command
 from disqued.core.commands.scope import first_word
+from disqued.core.queues.order import BANDS
 from disqued.core.queues.queue import PAUSE_NAMES
 
 if TYPE_CHECKING:
@@ -17,16 +18,18 @@ if TYPE_CHECKING:
 
 
 def qstat(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Reply with ten names and values as a flat array; the null array for a queue that does not exist.
+    """Reply with names and values as a flat array; the null array for a queue that does not exist.
 
     `age` and `idle` are seconds; `import-from` lists the nodes that sent jobs of the queue in the last five seconds,
-    `import-rate` is how many per second come from all of them.
+    `import-rate` is how many per second come from all of them. `priorities` is a flat array with the number of queued
+    jobs by band of their priority; a queue that never had another priority than 0 does not have this field.
     """
     queue = state.lifecycle.queues.get(args[1])
     if queue is None:
         session.reply_null_array()
         return
-    session.reply_array(20)
+    order = queue.order
+    session.reply_array(22 if order.has_priorities else 20)
     session.reply_bulk(b"name")
     session.reply_bulk(queue.name)
     _integer(session, b"len", queue.length)
@@ -44,6 +47,11 @@ def qstat(state: NodeState, session: Session, args: list[bytes]) -> None:
     _integer(session, b"jobs-out", queue.jobs_out)
     session.reply_bulk(b"pause")
     session.reply_bulk(PAUSE_NAMES[queue.pause])
+    if order.has_priorities:
+        session.reply_bulk(b"priorities")
+        session.reply_array(2 * len(BANDS))
+        for band, count in zip(BANDS, order.bands(queue.length), strict=True):
+            _integer(session, band.encode(), count)
 
 
 def _integer(session: Session, name: bytes, value: int) -> None:

@@ -25,6 +25,8 @@ another node gets the job and its acknowledgement (REPLJOB, SETACK) and asks tha
 REPLJOBs of a drain are marked TRANSFER: the jobs are not new, so nodes of our own kind take them even if their queue is
 paused for input.
 
+Queued jobs with a priority above 0 go first (`urgent`); the others go in the order of the table.
+
 The work is bounded: transfers in flight have a window (`inflight`), a GOTJOB makes room for the next transfer,
 congested links get nothing, and the table is walked a few thousand jobs at a time (`core.jobs.walk`).
 """
@@ -47,6 +49,7 @@ from disqued.leaving.progress import Progress
 from disqued.leaving.reasons import reason
 from disqued.leaving.targets import Targets
 from disqued.leaving.transfer import Transfer
+from disqued.leaving.urgent import Urgent
 
 OVERHEAD_BYTES: Final = 300
 """Approximate size of a REPLJOB without the body."""
@@ -73,6 +76,7 @@ class Drain:
         self.progress = Progress(now_ms)
         self.targets = Targets()
         self.forwarding = ForwardingTable()
+        self._urgent = Urgent()
         self._walk = Walk()
         self._refused_until_ms: dict[bytes, int] = {}
         """Queues whose jobs the other nodes refuse, and when they are asked again."""
@@ -143,12 +147,21 @@ class Drain:
         targets = self.targets
         answering = targets.willing > 0
         while looks > 0 and targets.free and self.in_flight.has_room(answering=answering):
-            job = self._walk.next(state.lifecycle.table)
-            if job is None:
+            searching = not self._urgent.over
+            job = self._next(state, searching=searching)
+            if job is None and not searching:
                 return
             looks -= 1
-            if job.id not in self.in_flight.transfers and job.state != WAIT_REPL:
+            if job is not None and job.id not in self.in_flight.transfers and job.state != WAIT_REPL:
                 self._consider(state, job)
+
+    def _next(self, state: NodeState, *, searching: bool) -> Job | None:
+        """The next job to consider. None: the pass is over, or the search for urgent jobs found none yet."""
+        lifecycle = state.lifecycle
+        if searching:
+            job = self._urgent.next(lifecycle.queues)
+            return job if job is not None and lifecycle.table.get(job.id) is job else None
+        return self._walk.next(lifecycle.table)
 
     def _consider(self, state: NodeState, job: Job) -> None:
         """Transfer, send or drop a job, as its state requires."""

@@ -14,7 +14,6 @@ from mypy_extensions import i64
 
 from disqued.core.host import disk
 from disqued.core.host.disk import DiskOwner, DiskWork
-from disqued.core.jobs.attributes import merged
 from disqued.core.jobs.codec import CTIMES_PER_S, CorruptJob
 from disqued.core.jobs.job import QUEUED
 from disqued.core.jobs.jobid import is_made_by
@@ -250,7 +249,7 @@ class Loader(DiskOwner):
             return
         known = lifecycle.table.get(job.id)
         if known is not None:
-            lifecycle.set_attributes(known, merged(known.extra, job.extra))
+            lifecycle.merge_attributes(known, job.extra)
             return
         name_kept = self._names.get(job.queue)
         if name_kept is None:

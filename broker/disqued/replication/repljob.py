@@ -7,7 +7,6 @@ from mypy_extensions import i64
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
 from disqued.core.cluster.peer import Peer
-from disqued.core.jobs.attributes import merged
 from disqued.core.jobs.codec import CorruptJob, unpack
 from disqued.core.jobs.job import Job, NodeIds
 from disqued.core.runtime.counters import COPIES_REFUSED
@@ -51,8 +50,7 @@ def _take(state: NodeState, peer: Peer, job: Job, sent_holders: bytes, message_f
         if delivered is None:
             delivered = holders.keep((state.view.node_id,))
         known.delivered = holders.union(delivered, listed)
-        if job.extra is not None:
-            state.lifecycle.set_attributes(known, merged(known.extra, job.extra))
+        state.lifecycle.merge_attributes(known, job.extra)
     elif not _keep(state, peer, job, listed, known, message_flags):
         state.counters.add(COPIES_REFUSED)
         return

@@ -194,7 +194,7 @@ class TransitionCheck:
 
     def _wrapped(self, verb: str, original: Callable[..., object]) -> Callable[..., object]:
         def checked(lifecycle: Lifecycle, subject: Any, *args: object, **options: object) -> object:
-            job = subject.order.oldest() if verb == "take" else subject
+            job = subject.order.first() if verb == "take" else subject
             if job is None:
                 return original(lifecycle, subject, *args, **options)
             return self._checked(verb, lifecycle, job, lambda: original(lifecycle, subject, *args, **options))

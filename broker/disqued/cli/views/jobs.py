@@ -63,6 +63,7 @@ COLUMNS: tuple[Column[Listed], ...] = (
     Column("replicate", lambda row: row.job.replicate),
     Column("nodes_delivered", lambda row: row.job.nodes_delivered),
     Column("nodes_confirmed", lambda row: row.job.nodes_confirmed),
+    Column("priority", lambda row: row.job.priority or None, "PRIORITY", sparse=True),
     Column("body_bytes", lambda row: None if row.job.body is None else len(row.job.body)),
     Column("body", lambda row: None if row.job.body is None else row.job.body.decode("utf-8", "surrogateescape")),
 )

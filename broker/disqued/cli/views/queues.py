@@ -16,6 +16,12 @@ from disqued.cli.views.table import print_rows, table_options
 from disqued.client import Client, QueueStats
 from disqued.client.replies import queue_stats
 
+
+def _by_priority(row: QueueStats) -> tuple[str, ...]:
+    """The bands of priorities with their numbers of jobs; empty for a queue without priorities."""
+    return tuple(f"{band}: {count}" for band, count in row.length_by_priority.items())
+
+
 NAME: Column[QueueStats] = Column("queue", lambda row: row.name, "QUEUE", yields=True)
 LENGTH: Column[QueueStats] = Column(
     "length", lambda row: row.length, "LENGTH", style=lambda row: "bold" if row.length else "dim"
@@ -35,6 +41,7 @@ COLUMNS: tuple[Column[QueueStats], ...] = (
     Column("idle_s", lambda row: row.idle_s, "IDLE", lambda row: human_duration(row.idle_s)),
     Column("import_rate", lambda row: row.import_rate),
     Column("import_from", lambda row: row.import_from),
+    Column("length_by_priority", _by_priority),
 )
 
 SORTS: dict[str, Callable[[QueueStats], tuple[int, str]]] = {

@@ -19,6 +19,8 @@ COUNTERS: Final = 1
 """The counters of a job, `nacks` and `additional-deliveries`."""
 REQUEUE: Final = 2
 """The time until the node queues the job again, `requeue-in-ms`."""
+META: Final = 4
+"""What its producer gave with the body, `meta` and `priority`."""
 
 
 @mypyc_attr(acyclic=True)
@@ -28,7 +30,7 @@ class WaitForJob(Blocked):
     def __init__(self, session: Session, fields: i64) -> None:
         super().__init__(session)
         self.fields: i64 = fields
-        """What the reply has besides queue, ID and body: the sum of `COUNTERS` and `REQUEUE`."""
+        """What the reply has besides queue, ID and body: the sum of `COUNTERS`, `REQUEUE` and `META`."""
         self.waits: list[JobWait] = []
         self.patterns: list[QueuePattern] = []
         """The patterns it waits for, besides the queues."""

@@ -57,6 +57,11 @@ _I32: Final = Struct("<i")
 _I64: Final = Struct("<q")
 _U32: Final = Struct("<I")
 _ENTRY: Final = Struct("<BI")
+_PRIORITY_BLOCK: Final = Struct("<4sIBIi")
+"""A block that has a priority alone."""
+_PRIORITY_BLOCK_BYTES: Final = 17
+_MOST_SHARED: Final = 1024
+"""So many priorities have attributes that jobs share."""
 
 
 class AttributeKind:
@@ -92,10 +97,14 @@ class CorruptAttributes(Exception):
 
 @mypyc_attr(acyclic=True)
 class Attributes:
-    """The attributes of one job; they never change. `packed` is a valid block."""
+    """The attributes of one job; they never change. `packed` is a valid block.
 
-    def __init__(self, packed: bytes) -> None:
+    Jobs that have nothing but a priority share the attributes of that priority (`shared`).
+    """
+
+    def __init__(self, packed: bytes, *, is_shared: bool = False) -> None:
         self.packed = packed
+        self.is_shared: bool = is_shared
         self.priority: i64 = 0
         value = self.get(PRIORITY)
         if value is not None:
@@ -103,8 +112,8 @@ class Attributes:
 
     @property
     def size_bytes(self) -> i64:
-        """The memory that they take: measured, with the headers of the object and of the block."""
-        return 72 + len(self.packed)
+        """The memory that they take: measured, with the headers of the object and of the block; 0 if shared."""
+        return 0 if self.is_shared else 72 + len(self.packed)
 
     def get(self, tag: int) -> bytes | None:
         """The value of an attribute; None if the job does not have it."""
@@ -133,6 +142,30 @@ class Attributes:
         return dict(entries(self.packed))
 
 
+_shared: Final[dict[bytes, Attributes]] = {}
+"""Those that jobs share, by block: most programs use few priorities."""
+
+
+def shared(packed: bytes) -> Attributes:
+    """Attributes with this valid block; the same for all jobs that have this priority alone."""
+    if len(packed) != _PRIORITY_BLOCK_BYTES:
+        return Attributes(packed)
+    found = _shared.get(packed)
+    if found is None:
+        if packed[HEAD_BYTES] != PRIORITY or len(_shared) >= _MOST_SHARED:
+            return Attributes(packed)
+        found = Attributes(packed, is_shared=True)
+        _shared[packed] = found
+    return found
+
+
+def of_priority(priority: i64) -> Attributes | None:
+    """The attributes of a job that has a priority alone; None for priority 0."""
+    if priority == 0:
+        return None
+    return shared(_PRIORITY_BLOCK.pack(MARK, _ENTRY_BYTES + 4, PRIORITY, 4, priority))
+
+
 def entries(packed: bytes) -> list[tuple[int, bytes]]:
     """The tags and the values of a valid block, in order."""
     found: list[tuple[int, bytes]] = []
@@ -151,7 +184,7 @@ def of(values: dict[int, bytes]) -> Attributes | None:
     if not values:
         return None
     body = b"".join([_ENTRY.pack(tag, len(values[tag])) + values[tag] for tag in sorted(values)])
-    return Attributes(MARK + _U32.pack(len(body)) + body)
+    return shared(MARK + _U32.pack(len(body)) + body)
 
 
 def changed(extra: Attributes | None, changes: dict[int, bytes | None]) -> Attributes | None:
@@ -248,4 +281,4 @@ def unpack_block(data: bytes, at: i64, end: i64) -> Attributes:
             raise CorruptAttributes(f"attribute {kind.name} has {value_bytes} bytes instead of {kind.size}")
     if size == HEAD_BYTES:
         raise CorruptAttributes("there are no attributes in the block")
-    return Attributes(data[at:stop])
+    return shared(data[at:stop])

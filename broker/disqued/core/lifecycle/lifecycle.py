@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from mypy_extensions import i64
 
-from disqued.core.jobs.attributes import Attributes
+from disqued.core.jobs.attributes import Attributes, merged
 from disqued.core.jobs.job import (
     ACKED,
     ACTIVE,
@@ -200,8 +200,6 @@ class Lifecycle(Release):
 
     def set_attributes(self, job: Job, extra: Attributes | None) -> None:
         """Change the attributes of a job in any state. A queued job moves to the place that they give it."""
-        if extra is job.extra:
-            return
         self.memory.remove(job)
         if job.state == QUEUED:
             queue = self.queues.get(job.queue)
@@ -214,6 +212,13 @@ class Lifecycle(Release):
         self.memory.add(job)
         if job.state == ACTIVE or job.state == QUEUED:
             self.journal.keep(job)
+
+    def merge_attributes(self, job: Job, received: Attributes | None) -> None:
+        """Give a job the attributes that another node knows in addition."""
+        if received is not None:
+            extra = merged(job.extra, received)
+            if extra is not job.extra:
+                self.set_attributes(job, extra)
 
     def keep_copy(self, job: Job, now_ms: i64) -> None:
         """Register a copy of another node's job as active. It is queued here if no other node queues it before."""

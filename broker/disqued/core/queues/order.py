@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 from sortedcontainers import SortedKeyList
 
 from disqued.core.jobs.job import IN_LATE, IN_LINE, NOWHERE, Job
 from disqued.core.jobs.joblist import JobList
+
+BELOW_ZERO: Final = 0
+ZERO: Final = 1
+LOW: Final = 2
+HIGH: Final = 3
+BANDS: Final = ("below-0", "0", "1-to-9", "from-10")
+"""The names of the bands of priorities."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True, acyclic=True)
@@ -23,13 +31,17 @@ class Order:
         """Take out a job that was inserted, and reset its `place`."""
         raise NotImplementedError
 
-    def oldest(self) -> Job | None:
+    def first(self) -> Job | None:
         """The job to deliver next; it stays."""
         raise NotImplementedError
 
+    def oldest(self) -> Job | None:
+        """The job that was created first; it stays. Jobs that are delivered before it may be younger."""
+        return self.first()
+
     def pop(self) -> Job | None:
         """Take out the job to deliver next."""
-        job = self.oldest()
+        job = self.first()
         if job is not None:
             self.remove(job)
         return job
@@ -41,14 +53,23 @@ class Order:
         """
         raise NotImplementedError
 
+    def bands(self, length: i64) -> list[int]:
+        """How many of the `length` jobs in the queue have a priority of each band (`BANDS`)."""
+        return [0, int(length), 0, 0]
+
+    @property
+    def has_priorities(self) -> bool:
+        """Whether a job with another priority than 0 was queued."""
+        return False
+
 
 def _age_key(job: Job) -> tuple[int, bytes]:
     """What jobs are ordered by."""
     return (job.ctime, job.id)
 
 
-def _older(one: Job, other: Job) -> bool:
-    """Whether `one` is delivered before `other`."""
+def is_older(one: Job, other: Job) -> bool:
+    """Whether `one` is delivered before `other` if their priorities are equal."""
     if one.ctime != other.ctime:
         return one.ctime < other.ctime
     return one.id < other.id
@@ -73,12 +94,12 @@ class ByAge(Order):
         line = self._line
         last = line.last
         job.place = IN_LINE
-        if last is None or last.ctime < job.ctime or _older(last, job):
+        if last is None or last.ctime < job.ctime or is_older(last, job):
             line.append(job)
             return
         first = line.first
         assert first is not None
-        if _older(job, first):
+        if is_older(job, first):
             line.prepend(job)
             return
         if self._late is None:
@@ -107,18 +128,18 @@ class ByAge(Order):
                 first.place = NOWHERE
                 line.remove(first)
             return first
-        job = self.oldest()
+        job = self.first()
         assert job is not None
         self.remove(job)
         return job
 
-    def oldest(self) -> Job | None:
+    def first(self) -> Job | None:
         """The oldest job; it stays."""
         first = self._line.first
         if self._late is None:
             return first
         late: Job = self._late[0]
-        if first is None or _older(late, first):
+        if first is None or is_older(late, first):
             return late
         return first
 
@@ -127,7 +148,7 @@ class ByAge(Order):
         if after is not None and after.place == IN_LINE:
             return after.queue_previous if backwards else after.queue_next
         job = self._line.last if backwards else self._line.first
-        while after is not None and job is not None and _older(after, job) == backwards:
+        while after is not None and job is not None and is_older(after, job) == backwards:
             job = job.queue_previous if backwards else job.queue_next
         return job
 
@@ -153,7 +174,7 @@ class ByAge(Order):
         job = self._line_after(after, backwards=backwards)
         side = next(late, None)
         while len(found) < wanted:
-            if job is not None and (side is None or _older(job, side) != backwards):
+            if job is not None and (side is None or is_older(job, side) != backwards):
                 found.append(job)
                 job = job.queue_previous if backwards else job.queue_next
             elif side is not None:

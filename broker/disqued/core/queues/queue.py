@@ -12,7 +12,8 @@ from typing import Any, Final
 from mypy_extensions import i64, mypyc_attr
 
 from disqued.core.jobs.job import Job
-from disqued.core.queues.order import ByAge, Order
+from disqued.core.queues.bypriority import ByPriority
+from disqued.core.queues.order import Order
 from disqued.core.queues.settings import QueueSettings
 from disqued.core.queues.watcher import QueueWatcher
 from disqued.resp.writer import bulk
@@ -67,7 +68,7 @@ class QueueType:
     """What a kind of queue does with its jobs; a value that all queues of the type share."""
 
     def __init__(
-        self, name: bytes, placement: Placement, release: Release, new_order: Callable[[], Order] = ByAge
+        self, name: bytes, placement: Placement, release: Release, new_order: Callable[[], Order] = ByPriority
     ) -> None:
         self.name = name
         self.placement = placement
