@@ -77,7 +77,7 @@ def check_node(member: Member, history: History) -> None:
     highest = 1
     jobs = lifecycle.table.jobs()
     for job in jobs:
-        used_bytes += JOB_BYTES + body_bytes(len(job.body))
+        used_bytes += JOB_BYTES + body_bytes(len(job.body)) + (0 if job.extra is None else job.extra.size_bytes)
         queued[job.queue] += job.state == QUEUED
         acked += job.state == ACKED
         delayed += job.state == ACTIVE and job.flags & DELAYED != 0

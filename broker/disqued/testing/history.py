@@ -68,6 +68,8 @@ class Attempt:
     job_id: bytes | None = None
     """None until the ID is received, and forever if the reply was lost or an error."""
     timeout_ms: int = 0
+    priority: int = 0
+    meta: bytes = b""
     refused_ms: int = 0
     """When NOREPL was received: too few nodes had a copy in time, and the job is deleted again."""
     added_ms: int = 0

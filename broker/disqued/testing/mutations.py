@@ -24,6 +24,8 @@ from disqued.core.jobs.job import DELIVERED, QUEUED, Job
 from disqued.core.jobs.template import BusJobs
 from disqued.core.lifecycle.journal import Journal
 from disqued.core.lifecycle.lifecycle import COUNT_DELIVERY, Lifecycle
+from disqued.core.queues.bypriority import ByPriority
+from disqued.core.queues.order import ByAge
 from disqued.core.runtime import outbox
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.messageentry import MessageEntry
@@ -141,6 +143,16 @@ def _add_first(self: Pipeline, request: Pipelined) -> None:
     request.following = self.first
     self.first = request
     self.count += 1
+
+
+_enqueue = Lifecycle.enqueue
+
+
+def _enqueue_plain(self: Lifecycle, job: Job, now_ms: int, counting: int) -> bool:
+    """Queue a job that was delivered before without its attributes."""
+    if job.flags & DELIVERED:
+        self.set_attributes(job, None)
+    return _enqueue(self, job, now_ms, counting)
 
 
 _forget = Journal.forget
@@ -299,6 +311,14 @@ MUTATIONS: Final[dict[str, Mutation]] = {
     ),
     "count-at-restart": Mutation(
         "a controlled restart counts as a delivery", "restarts", patched=((Lifecycle, "requeue_loaded", _count_again),)
+    ),
+    "requeue-without-priority": Mutation(
+        "jobs that come back lose their priority", "calm", patched=((Lifecycle, "enqueue", _enqueue_plain),)
+    ),
+    "ignore-priorities": Mutation(
+        "jobs are delivered by age alone",
+        "calm",
+        patched=((ByPriority, "insert", ByAge.insert), (ByPriority, "remove", ByAge.remove)),
     ),
     "restart-twice": Mutation(
         "the file of a controlled restart is loaded again", "restarts", patched=((load, "conclude", _once_more),)

@@ -27,7 +27,7 @@ from typing import Final
 
 from disqued.config import Config, load
 from disqued.core.host import disk
-from disqued.testing import checkers, logcheckers, secretfaults, seeds
+from disqued.testing import checkers, logcheckers, priorities, secretfaults, seeds
 from disqued.testing.account import JobAccount
 from disqued.testing.cluster import START_MS, Cluster, Hooks, Member
 from disqued.testing.faults import Faults, bring_back, take_down
@@ -124,6 +124,7 @@ class Simulation:
             self.history.hold_ms = 6 * self._sync_ms  # three syncs, each with its jitter
         self.cluster = Cluster(0, meet=False, config=self._config, network=network, hooks=hooks)
         self.world = World(self.cluster, self.history, chance, Random(f"options {seed}"))  # noqa: S311 - repeatable chance is the point
+        self.world.prioritised = priorities.are_used(seed)
         self.faults = Faults(self.world, drawn.faults, HARMLESS)
         self.faults.settle_disk = self._settle_disk
         for _ in range(chance.choice((3, 3, 4, 5))):
@@ -222,6 +223,7 @@ class Simulation:
             for member in self.cluster.members:
                 if member.running:
                     checkers.check_node(member, self.history)
+                    priorities.check_attributes(member, self.history)
                     if self.history.policy and member.serving:
                         logcheckers.check_log(member, self.history)
             checkers.note_met(self.cluster, self.history)

@@ -14,6 +14,7 @@ from random import Random
 from typing import Final, TypeAlias
 
 from disqued.client import ResponseError
+from disqued.testing import priorities
 from disqued.testing.cluster import Cluster, Member
 from disqued.testing.history import Attempt, Delivery, History
 from disqued.testing.local import LocalClient, Reply
@@ -50,6 +51,8 @@ class World:
         self.options = options
         """Draws the options that were added after many seeds were known; `chance` yields what it did before."""
         self.producing = True
+        self.prioritised = False
+        """Whether jobs have priorities and metadata."""
         self.always_acks = False
         """Whether workers acknowledge every job at once."""
 
@@ -225,7 +228,7 @@ class Producer:
         sync = 0
         if not asynchronous and world.options.random() < 0.3:
             sync = world.options.randint(1, replicate)
-        return Attempt(
+        attempt = Attempt(
             number=len(world.history.attempts),
             at_ms=world.now_ms,
             queue=queue,
@@ -239,6 +242,9 @@ class Producer:
             losses_before=world.history.all_losses,
             member=member.number,
         )
+        if world.prioritised:
+            priorities.choose(attempt)
+        return attempt
 
     @staticmethod
     def _words(attempt: Attempt) -> list[bytes | str | int]:
@@ -250,7 +256,7 @@ class Producer:
             words.append("ASYNC")
         if attempt.sync:
             words += ["SYNC", attempt.sync]
-        return words
+        return words + priorities.options(attempt)
 
     def _reply_sent(self, attempt: Attempt, reply: Reply) -> None:
         """Record which nodes have the job when the reply leaves the node.
@@ -388,6 +394,8 @@ class Worker:
             attempt.deliveries.append(Delivery(world.now_ms, member, job_id, counted))
             history.last_delivery_ms = world.now_ms
             history.note(world.now_ms, f"delivered {attempt.number} by {member}, counted {counted}")
+            if world.prioritised and not history.faulty:
+                priorities.check_delivery(world.cluster.members[member - 1], attempt, history)
 
     def _got(self, answer: Answer) -> None:
         world = self._world
