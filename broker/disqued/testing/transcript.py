@@ -58,6 +58,7 @@ from disqued.persistence.parse import LOADJOB, Entry
 from disqued.persistence.reader import EntryReader
 from disqued.queries.answering import parsed_query
 from disqued.queries.room import Asker, queries_of
+from disqued.settings.entries import decode
 from disqued.testing.cluster import Cluster, Member
 from disqued.testing.local import LocalClient, Reply
 from disqued.testing.logged import LOG_NAME
@@ -253,6 +254,10 @@ def _details(frame: Frame) -> Iterator[str]:
             at = unpacked.end
     elif frame.kind in {kinds.HOST, kinds.ZONE, kinds.EXTERNAL}:
         yield frame.payload.decode()
+    elif frame.kind == kinds.SETTINGS:
+        for told in decode(frame.payload):
+            value = "removed" if told.removed else told.value.decode()
+            yield f"({told.name.decode()} {told.key.decode()} {value})"
     elif frame.kind == kinds.RESPONSE:
         proofs = int.from_bytes(frame.payload[:4], "big")
         yield "without CHALLENGE" if proofs == NEEDED else f"proofs {proofs}"
