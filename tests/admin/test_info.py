@@ -37,7 +37,7 @@ SECTIONS = {
     "Membership": "cluster_links_up cluster_nodes_pfail cluster_nodes_fail cluster_nodes_leaving "
     "cluster_links_unproven cluster_max_skew_ms",
     "Settings": "settings_changed settings_received settings_refused settings_exchanged",
-    "Admission": "keys_remembered jobs_deduplicated adds_refused_full jobs_dropped_oldest",
+    "Admission": "keys_remembered jobs_deduplicated adds_refused_full jobs_dropped_oldest copy_to_refused",
     "Replication": "replications_waiting replication_timeouts external_replications async_held_back "
     "async_copies_missing sync_copies_missing copies_kept copies_refused",
     "Delivery": "duplicate_enqueues_dropped requeues_prevented",

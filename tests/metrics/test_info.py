@@ -120,6 +120,7 @@ IN_INFO = {
     "replication_timeouts": "disque_replication_timeouts_total",
     "external_replications": "disque_external_replications_total",
     "async_held_back": "disque_async_adds_held_back_total",
+    "copy_to_refused": "disque_copy_to_refused_total",
     "async_copies_missing": "disque_async_copies_missing_total",
     "sync_copies_missing": "disque_sync_copies_missing_total",
     "copies_kept": "disque_copies_kept_total",

@@ -16,6 +16,7 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
+from disqued.admission.copyto import add_copies
 from disqued.admission.counters import JOBS_DEDUPLICATED
 from disqued.admission.overflow import drop_oldest, may_become_full, refuse_if_full
 from disqued.core.clients.pipeline import waiting_requests
@@ -54,6 +55,7 @@ MAX_KEY_BYTES: Final = 1024
 MAX_SECONDS: Final = (1 << 32) - 1
 """Times are 32 bits on the wire and on disk."""
 
+NO_COPIES: Final = "This node leaves or is short of memory, and copy-to of this queue needs a node that keeps jobs"
 STILL_WAITS: Final = "The job with this key still waits for its copies, try again later"
 _DEPENDENT: Final = frozenset({b"MAXLEN", b"KEY"})
 _DEPENDENT_LENGTHS: Final = (6, 3)
@@ -442,6 +444,8 @@ def add(state: NodeState, session: Session, name: bytes, body: bytes, timeout_ms
         name = queue.name
     if settings is not None:
         _obey(state, queue, settings, len(body))
+        if external and settings.copy_to:
+            raise NotReplicated(NO_COPIES)
     if len(body) > BIG_BYTES and not make_room_for(state, COPIES_UNDER_WAY * len(body)):
         raise OutOfMemory(TOO_BIG)
     if queue is not None and settings is not None and settings.drops_oldest:
@@ -463,6 +467,8 @@ def add(state: NodeState, session: Session, name: bytes, body: bytes, timeout_ms
         lifecycle.keys.add(job_id, _window_s(options))
         if job.state != WAIT_REPL:
             lifecycle.keys.begin(job_id, now_ms, now_ms)
+    if settings is not None and settings.copy_to:
+        add_copies(state, session, settings.copy_to, job, options.ttl_s)
 
 
 COMMAND: Final[Command] = Command(

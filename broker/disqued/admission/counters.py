@@ -16,4 +16,8 @@ ADDS_REFUSED: Final = Counter(
 JOBS_DROPPED: Final = Counter(
     "jobs_dropped_oldest", "Jobs that were deleted to make room for new ones (`overflow drop-oldest`)."
 )
-COUNTERS: Final = (JOBS_ADDED, JOBS_DEDUPLICATED, ADDS_REFUSED, JOBS_DROPPED)
+COPY_TO_REFUSED: Final = Counter(
+    "copy_to_refused",
+    "Copies for the setting `copy-to` that were refused, because their queue is full or paused.",
+)
+COUNTERS: Final = (JOBS_ADDED, JOBS_DEDUPLICATED, ADDS_REFUSED, JOBS_DROPPED, COPY_TO_REFUSED)
