@@ -102,6 +102,7 @@ def check_node(member: Member, history: History) -> None:
     if len(jobs) != lifecycle.table.count:
         history.violate(now_ms, f"node {member.number}: the job table miscounts")
     used_bytes += lifecycle.keys.count * KEY_BYTES
+    used_bytes += WAIT_BYTES * sum(len(pattern.waiters) for pattern in lifecycle.patterns.live)
     if used_bytes != lifecycle.memory.used_bytes:
         wrong_bytes = lifecycle.memory.used_bytes - used_bytes
         history.violate(now_ms, f"node {member.number}: the memory count is {wrong_bytes} bytes wrong")

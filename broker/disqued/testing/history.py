@@ -65,6 +65,8 @@ class Attempt:
     member: int
     sync: int = 0
     """How many copies must be confirmed before the reply (SYNC); 0 if not given."""
+    by_list: bool = False
+    """Added with ADDTO."""
     job_id: bytes | None = None
     """None until the ID is received, and forever if the reply was lost or an error."""
     timeout_ms: int = 0

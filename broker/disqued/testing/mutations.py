@@ -16,6 +16,7 @@ from disqued.build import COMPILED
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
 from disqued.core.clients.pipeline import Pipeline, Pipelined
+from disqued.core.clients.session import Session
 from disqued.core.cluster.holders import Holders
 from disqued.core.cluster.peer import Link, Peer
 from disqued.core.host.disk import DiskWork
@@ -208,6 +209,16 @@ def _at_once(state: NodeState, link: Link, frame: bytes) -> None:
     state.ready.put(link, frame)
 
 
+_wait_for_some = ReplicationRoom._wait_for_some  # noqa: SLF001 - the mutation calls what it replaces
+
+
+def _wait_for_fewer(
+    self: ReplicationRoom, session: Session, job: Job, chosen: list[Peer], deadline_ms: int, confirmed: int
+) -> None:
+    """Wait for one copy less than the client asked for."""
+    _wait_for_some(self, session, job, chosen, deadline_ms, max(confirmed - 1, 1))
+
+
 def _trust(secrets: tuple[bytes, ...], *_proof: object) -> bytes:
     """Accept any proof."""
     return secrets[0]
@@ -233,6 +244,16 @@ MUTATIONS: Final[dict[str, Mutation]] = {
     "skip-queued": Mutation("a job that waits in a queue is queued elsewhere as well", "calm", _ignore(kinds.QUEUED)),
     "skip-willqueue": Mutation(
         "a node that asks whether a job is queued gets no reply", "calm", _ignore(kinds.WILLQUEUE)
+    ),
+    "skip-queuename": Mutation(
+        "clients that wait for a pattern get no jobs of queues that only other nodes know",
+        "calm",
+        _ignore(kinds.QUEUENAME),
+    ),
+    "answer-too-early": Mutation(
+        "SYNC is answered when one copy less is confirmed",
+        "delays",
+        patched=((ReplicationRoom, "_wait_for_some", _wait_for_fewer),),
     ),
     "skip-working": Mutation("workers cannot extend the retry time", "calm", _ignore(kinds.WORKING)),
     "ignore-id-rule": Mutation("two nodes that queue a job both keep it", "delays", _never_give_way),

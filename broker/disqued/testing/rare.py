@@ -67,6 +67,7 @@ RARE: Final = (
     *_LOGGED,
     *_SENT,
     "REPLJOB repeated",
+    "job delivered to a pattern",
     "copies of many jobs sent in one message",
     "one more node asked for a copy",
     "forgotten node kept out",

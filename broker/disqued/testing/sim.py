@@ -36,6 +36,7 @@ from disqued.testing.local import no_include
 from disqued.testing.mixes import HARMLESS, MIXES, mix_of
 from disqued.testing.mutations import MUTATIONS, Mutation
 from disqued.testing.network import EndlessError, Network
+from disqued.testing.patternload import PatternClients
 from disqued.testing.rare import Rarities
 from disqued.testing.settingsload import SettingsClient, SettingsWatch, has_settings
 from disqued.testing.transitioncheck import TransitionCheck
@@ -136,6 +137,7 @@ class Simulation:
         if drawn.logged:
             network.watchers.append(self._load_watch.watch)
         self._watch = checkers.Watch(self.cluster, self.history)
+        self._patterns: PatternClients | None = None
         self._settings = SettingsWatch(self.cluster, self.history) if has_settings(seed) else None
 
     def _config(self) -> Config:
@@ -189,11 +191,16 @@ class Simulation:
         Observer(self.world, members).start()
         if self._settings is not None:
             SettingsClient(self.world, self.seed).start()
+        if self.mix == "calm":
+            self._patterns = PatternClients(self.world, 1, 2)
+            self._patterns.start()
         self.faults.start(chance.choice((600, 1500)))
         self.pass_time(self.seconds)
         self._heal()
         self._settle()
         checkers.check_end(cluster, self.history)
+        if self._patterns is not None:
+            self._patterns.check_end()
         if self.history.policy:
             self._check_files()
 

@@ -28,6 +28,8 @@ QUEUED_EARLY_S: Final = 7
 """The delay of at-most-once jobs that are queued (ENQUEUE) long before it is over."""
 QUEUED_AFTER_MS: Final = 1200
 """How long after such a job was added it is queued: its record is synced by then, and that of its end is not."""
+_PATTERNS: Final = {"mail": "ma*", "print": "[o-q]*t", "bill": "b?ll"}
+"""A pattern for each of these queues that matches no other one."""
 SPARE: Final = "spare"
 """A queue from which workers fetch only at the end."""
 
@@ -206,9 +208,9 @@ class Producer:
         world.history.attempts.append(attempt)
         world.history.note(world.now_ms, f"add {attempt.number} at {attempt.member}: {' '.join(map(str, words))}")
         self._caller.call(
-            lambda answer: self._answered(attempt, answer),
+            lambda answer: self._answered(attempt, answer if isinstance(answer, Lost) else _only(answer)),
             *words,
-            on_sent=lambda reply: self._reply_sent(attempt, reply),
+            on_sent=lambda reply: self._reply_sent(attempt, _only(reply)),
         )
 
     def _draw(self) -> Attempt:
@@ -238,6 +240,7 @@ class Producer:
             delay_s=delay_s,
             asynchronous=asynchronous,
             sync=sync,
+            by_list=world.options.random() < 0.1,
             timeout_ms=timeout_ms,
             losses_before=world.history.all_losses,
             member=member.number,
@@ -248,7 +251,8 @@ class Producer:
 
     @staticmethod
     def _words(attempt: Attempt) -> list[bytes | str | int]:
-        words: list[bytes | str | int] = ["ADDJOB", attempt.queue, attempt.body, attempt.timeout_ms]
+        words: list[bytes | str | int] = ["ADDTO", 1] if attempt.by_list else ["ADDJOB"]
+        words += [attempt.queue, attempt.body, attempt.timeout_ms]
         words += ["REPLICATE", attempt.replicate, "RETRY", attempt.retry_s, "TTL", attempt.ttl_s]
         if attempt.delay_s:
             words += ["DELAY", attempt.delay_s]
@@ -327,6 +331,11 @@ def jobs_in(reply: Reply) -> list[tuple[bytes, bytes, int]]:
     return jobs
 
 
+def _only(reply: Reply) -> Reply:
+    """The reply to the only ADDJOB of an ADDTO; any other reply as it is."""
+    return reply[0] if isinstance(reply, list) and len(reply) == 1 else reply
+
+
 def describe(answer: Answer) -> str:
     """A reply as the trace shows it."""
     if isinstance(answer, Lost):
@@ -374,7 +383,11 @@ class Worker:
         member = self._caller.member
         assert member is not None
         queues = (*QUEUES, SPARE) if world.always_acks else tuple(world.chance.sample(QUEUES, 2))
-        words: list[bytes | str | int] = ["GETJOB", "WITHCOUNTERS", "TIMEOUT", 1500, "COUNT", count, "FROM", *queues]
+        words: list[bytes | str | int] = ["GETJOB", "WITHCOUNTERS", "TIMEOUT", 1500, "COUNT", count]
+        if not world.always_acks and world.options.random() < 0.3:
+            words += ["FROMPATTERN", *[_PATTERNS[queue] for queue in queues]]
+        else:
+            words += ["FROM", *queues]
         self._caller.call(self._got, *words, on_sent=lambda reply: self._reply_sent(member.number, reply))
 
     def _reply_sent(self, member: int, reply: Reply) -> None:
