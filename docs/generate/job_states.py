@@ -35,6 +35,8 @@ _CALLED: Final = {
     "postpone": "the retry time starts again: WORKING, QUEUED",
     "end_lease": "another holder queued the job or handed it out",
     "delay_until": "ENQUEUE with a delay: another node decided when the job is queued here",
+    "place_elsewhere": "a successor has its copies, and one of its homes has queued it before",
+    "park": "the job is being moved to another queue",
     "postpone_until": "NACK with a delay, POSTPONE: no node queues the job before that time",
     "set_attributes": "NACK with a reason, or a copy of another node with more attributes",
     "requeue_loaded": "the append-only file is loaded, and the job was in its queue when the last run ended",

@@ -25,6 +25,7 @@ from disqued.core.jobs.job import (
     Job,
 )
 from disqued.core.jobs.jobid import JobIds
+from disqued.core.lifecycle.events import Listener
 from disqued.core.lifecycle.lifecycle import COUNT_DELIVERY, COUNT_NACK, SILENT, UNCOUNTED, Lifecycle
 from disqued.core.lifecycle.pausing import set_local_pause
 from disqued.core.lifecycle.transitions import TRANSITIONS
@@ -106,6 +107,16 @@ def test_a_verb_leads_to_the_state_in_the_table_or_leaves_the_job_unchanged(verb
     assert job.state in reached(verb, state)
 
 
+class Taker(Listener):
+    """Takes all jobs over."""
+
+    def attempt_failed(self, _job: Job, _counting: int) -> bool:
+        return True
+
+    def expiring(self, _job: Job) -> bool:
+        return True
+
+
 class Calls(Life):
     """Calls of the verbs that together use every row of the table."""
 
@@ -129,6 +140,10 @@ class Calls(Life):
             for complete in (True, False):
                 job = self.of_another_node(delay_s=delay_s)
                 lifecycle.keep_loaded(job, NOW_MS, stored=QUEUED, controlled=complete, complete=complete)
+            for place in (lifecycle.place, lambda job, _now_ms: lifecycle.place_elsewhere(job)):
+                waiting = self.new_job(delay_s=delay_s)
+                lifecycle.await_copies(waiting, NOW_MS)
+                place(waiting, NOW_MS)
             waiting = self.new_job(delay_s=delay_s)
             lifecycle.await_copies(waiting, NOW_MS)
             lifecycle.place(waiting, NOW_MS)
@@ -175,6 +190,18 @@ class Calls(Life):
         lifecycle.requeue_loaded(self.shared(), NOW_MS, 0)
         lifecycle.requeue_loaded(self.shared(), NOW_MS, NOW_MS + 100)
 
+    def be_moved(self) -> None:
+        lifecycle = self.lifecycle
+        for make in (self.shared, self.admitted):
+            lifecycle.park(make(), NOW_MS)
+
+    def fail(self) -> None:
+        """Be taken over by a room after a last attempt, and at the end of its life."""
+        lifecycle = self.lifecycle
+        lifecycle.events.add(Taker())
+        lifecycle.enqueue(self.shared(), NOW_MS, COUNT_NACK)
+        lifecycle.wake(self.shared(), NOW_MS + 2 * TTL_S * 1000)
+
     def be_woken(self) -> None:
         lifecycle = self.lifecycle
         for make in (self.shared, self.admitted):
@@ -205,6 +232,8 @@ def test_every_row_of_the_table_is_reached(check: TransitionCheck) -> None:
         Calls.leave_the_queue,
         Calls.be_postponed,
         Calls.be_woken,
+        Calls.be_moved,
+        Calls.fail,
     ):
         scene(Calls())
     for state in range(len(STATE_NAMES)):

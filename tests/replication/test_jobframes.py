@@ -10,7 +10,7 @@ from disqued.bus.writer import FrameWriter
 from disqued.core.cluster.holders import Holders
 from disqued.core.jobs.codec import pack_for_bus
 from disqued.core.jobs.job import Job
-from disqued.replication.jobframes import JobFrames
+from disqued.placing.jobframes import JobFrames
 
 NOW_MS = 1_800_000_000_000
 NODES = [b"%040x" % number for number in range(1, 4)]

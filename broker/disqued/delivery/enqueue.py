@@ -11,8 +11,8 @@ from disqued.bus.frame import Frame
 from disqued.core.clients.session import Session
 from disqued.core.cluster.peer import Peer
 from disqued.core.commands.command import Command
-from disqued.core.jobs.job import ACTIVE, DELIVERED, Job
-from disqued.core.lifecycle.lifecycle import COUNT_DELIVERY, SILENT
+from disqued.core.jobs.job import ACTIVE, DELAYED, DELIVERED, QUEUED, Job
+from disqued.core.lifecycle.lifecycle import COUNT_DELIVERY, COUNT_NACK, SILENT, UNCOUNTED
 from disqued.core.runtime.audit import always
 from disqued.core.runtime.manyjobs import for_each_job, queues_of_jobs
 from disqued.core.runtime.message import Message
@@ -32,12 +32,13 @@ def requeue(state: NodeState, job: Job, counting: int) -> bool:
     """Queue a job if it is active; shared with NACK."""
     if not state.lifecycle.queues.type_of(job.queue).release.give_back(job, state.now_ms, counting):
         return False
-    state.counters.add(REQUEUED_BY_ENQUEUE if counting == COUNT_DELIVERY else REQUEUED_BY_NACK)
+    if job.state == QUEUED:  # otherwise its last attempt failed
+        state.counters.add(REQUEUED_BY_NACK if counting == COUNT_NACK else REQUEUED_BY_ENQUEUE)
     return True
 
 
 def enqueue(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Queue active jobs again, which counts as an additional delivery, and reply with their number."""
+    """Queue active jobs now and reply with their number. That counts as an additional delivery unless they waited."""
     for_each_job(state, session, args, _enqueue)
 
 
@@ -48,7 +49,7 @@ def _enqueue(state: NodeState, _session: Session, args: list[bytes], first: int,
         if job is None:
             queued += forward(state, args[index], COUNT_DELIVERY, 0)
         else:
-            queued += requeue(state, job, COUNT_DELIVERY)
+            queued += requeue(state, job, UNCOUNTED if job.flags & DELAYED else COUNT_DELIVERY)
     return queued
 
 

@@ -1,7 +1,8 @@
 """NACK: a worker could not do its job, somebody else should.
 
-With DELAY no node queues the job before. UNCOUNTED gives the job back without counting a failed attempt, as a worker
-that stops does with jobs it did not begin. REASON is kept with the job.
+With DELAY no node queues the job before; without, the setting `backoff` of its queue may say when. UNCOUNTED gives the
+job back without counting a failed attempt, as a worker that stops does with jobs it did not begin. DEAD makes it a dead
+letter now. REASON is kept with the job.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from mypy_extensions import i64, mypyc_attr
 from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
 from disqued.core.jobs.attributes import MAX_REASON_BYTES, REASON, changed
-from disqued.core.jobs.job import Job
+from disqued.core.jobs.job import ACTIVE, QUEUED, Job
 from disqued.core.jobs.jobid import is_job_id
 from disqued.core.lifecycle.lifecycle import COUNT_NACK, UNCOUNTED
 from disqued.core.runtime.manyjobs import for_each_job, queues_of_jobs
@@ -27,6 +28,7 @@ from disqued.resp.limits import MAX_ARGUMENTS
 
 MAX_DELAY_S: Final = (1 << 32) - 1
 _WITH_VALUE: Final = {b"DELAY", b"PDELAY", b"REASON"}
+_ALONE: Final = {b"UNCOUNTED", b"DEAD"}
 _MOST_OPTION_WORDS: Final = 16
 """More words than all options have: only the last words of a request are searched for them."""
 
@@ -38,6 +40,7 @@ class Nack:
     def __init__(self) -> None:
         self.delay_ms: i64 = 0
         self.counting: int = COUNT_NACK
+        self.dead: bool = False
         self.reason: bytes | None = None
 
     def part(self, state: NodeState, _session: Session, args: list[bytes], first: int, end: int) -> int:
@@ -56,20 +59,48 @@ class Nack:
 
         If it is the only job of the request, the second is an error.
         """
+        if job.state != ACTIVE and not (self.dead and job.state == QUEUED):
+            return False
         left_ms: i64 = job.expire_at_s * 1000 - state.now_ms
         if self.delay_ms > 0 and self.delay_ms >= left_ms:
             if alone:
                 raise DelayTooLong(int(max(left_ms, 0) // 1000))
             return False
-        if self.delay_ms > 0:
-            done = postpone(state, job, self.delay_ms, self.counting)
-            if done:
-                state.counters.add(REQUEUED_BY_NACK)
-        else:
-            done = requeue(state, job, self.counting)
-        if done and self.reason is not None:
+        if self.reason is not None:
             state.lifecycle.set_attributes(job, changed(job.extra, {REASON: self.reason}))
-        return done
+        if self.dead:
+            return state.events.rejected(job)
+        if state.events.attempt_failed(job, self.counting):
+            return True
+        delay_ms = self.delay_ms
+        if delay_ms == 0 and self.counting == COUNT_NACK:
+            delay_ms = backoff_ms(state, job, left_ms)
+        if delay_ms == 0:
+            return requeue(state, job, self.counting)
+        if not postpone(state, job, delay_ms, self.counting):
+            return False
+        state.counters.add(REQUEUED_BY_NACK)
+        return True
+
+
+def backoff_ms(state: NodeState, job: Job, left_ms: i64) -> i64:
+    """How long a job waits after a failed attempt, by the setting `backoff` of its queue; 0 without it.
+
+    The time grows with each attempt, and differs by up to a tenth by chance, so that jobs that failed together do not
+    come back together. At most three quarters of the remaining life: the job must come back.
+    """
+    settings = state.lifecycle.queues.settings_of(job.queue)
+    if settings is None or settings.backoff_min_ms == 0:
+        return 0
+    attempts = int(job.nacks) + int(job.additional_deliveries)
+    longest = float(settings.backoff_max_ms)
+    wait_ms = float(settings.backoff_min_ms)
+    for _ in range(attempts):
+        wait_ms *= settings.backoff_factor
+        if wait_ms >= longest or settings.backoff_factor <= 1.0:
+            break
+    wait_ms = min(wait_ms, longest) * (0.9 + 0.2 * state.host.random())
+    return max(min(i64(wait_ms), left_ms // 4 * 3), 0)
 
 
 def _ids_end(args: list[bytes]) -> int:
@@ -79,7 +110,7 @@ def _ids_end(args: list[bytes]) -> int:
         if is_job_id(args[index]):
             continue
         word = args[index].upper()
-        if word != b"UNCOUNTED" and word not in _WITH_VALUE:
+        if word not in _ALONE and word not in _WITH_VALUE:
             raise BadJobId
         return index
     return count
@@ -92,14 +123,19 @@ def _parse(args: list[bytes], first: int) -> Nack:
     index = first
     while index < count:
         word = args[index].upper()
-        if word == b"UNCOUNTED":
-            options.counting = UNCOUNTED
+        if word in _ALONE:
+            if word == b"DEAD":
+                options.dead = True
+            else:
+                options.counting = UNCOUNTED
             index += 1
             continue
         if word not in _WITH_VALUE or index + 1 == count:
             raise CommandSyntaxError
         _set(options, word, args[index + 1])
         index += 2
+    if options.dead and (options.delay_ms > 0 or options.counting == UNCOUNTED):
+        raise ReplyError("ERR DEAD ends the job now, so it cannot be combined with DELAY or UNCOUNTED")
     return options
 
 
@@ -133,7 +169,7 @@ COMMAND: Final[Command] = Command(
     nack,
     "jobs",
     "Puts jobs that could not be processed back in their queues.",
-    "job-id [job-id ...] [DELAY sec | PDELAY ms] [REASON text] [UNCOUNTED]",
+    "job-id [job-id ...] [DELAY sec | PDELAY ms] [REASON text] [UNCOUNTED | DEAD]",
     "O(jobs)",
     most_words=MAX_ARGUMENTS,
     queues=queues_of_jobs,

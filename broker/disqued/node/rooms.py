@@ -21,6 +21,7 @@ from disqued.federation import SUBSYSTEM as FEDERATION
 from disqued.introspection import SUBSYSTEM as INTROSPECTION
 from disqued.leaving import SUBSYSTEM as LEAVING
 from disqued.membership import SUBSYSTEM as MEMBERSHIP
+from disqued.moves import SUBSYSTEM as MOVES
 from disqued.patterns import SUBSYSTEM as PATTERNS
 from disqued.persistence import SUBSYSTEM as PERSISTENCE
 from disqued.queries import SUBSYSTEM as QUERIES
@@ -62,6 +63,7 @@ ROOMS: Final = Rooms(
     FEDERATION,
     PATTERNS,
     LEAVING,
+    MOVES,
     PERSISTENCE,
     INTROSPECTION,
     QUERIES,

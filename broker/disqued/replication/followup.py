@@ -15,7 +15,7 @@ from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.job import ACKED, Job, NodeIds
 from disqued.core.runtime.state import NodeState
 from disqued.core.timers.alarm import Alarm
-from disqued.replication.asking import Asking
+from disqued.placing.asking import Asking
 from disqued.replication.counters import SYNC_COPIES_MISSING
 
 ASK_AGAIN_MS: Final = 500

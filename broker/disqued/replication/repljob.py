@@ -8,11 +8,11 @@ from disqued.bus import kinds
 from disqued.bus.frame import Frame
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.codec import CorruptJob, unpack
-from disqued.core.jobs.job import Job, NodeIds
+from disqued.core.jobs.job import ACKED, Job, NodeIds
 from disqued.core.runtime.counters import COPIES_REFUSED
 from disqued.core.runtime.outbox import confirm_copy
 from disqued.core.runtime.state import NodeState
-from disqued.jobmessages import members_of, take_expiry
+from disqued.jobmessages import members_of, send_setack, take_expiry
 from disqued.replication.counters import COPIES_KEPT
 
 
@@ -51,10 +51,13 @@ def _take(state: NodeState, peer: Peer, job: Job, sent_holders: bytes, message_f
             delivered = holders.keep((state.view.node_id,))
         known.delivered = holders.union(delivered, listed)
         state.lifecycle.merge_attributes(known, job.extra)
+        job = known
     elif not _keep(state, peer, job, listed, known, message_flags):
         state.counters.add(COPIES_REFUSED)
         return
-    if not message_flags & kinds.NOREPLY:
+    if job.state == ACKED and job.extra is not None and job.extra.named:
+        send_setack(state, job, peer)  # the sender adds it once more and must not have it delivered
+    elif not message_flags & kinds.NOREPLY:
         confirm_copy(state, peer, job.id)
 
 

@@ -27,11 +27,11 @@ from disqued.core.runtime.room import Room
 from disqued.core.runtime.state import NodeState
 from disqued.core.runtime.waiting import release, suspend_pipelined
 from disqued.errors import NotReplicated
-from disqued.replication.asking import Asking
+from disqued.placing.asking import Asking
+from disqued.placing.targets import choose, is_slow
 from disqued.replication.counters import ASYNC_COPIES_MISSING, ASYNC_HELD_BACK, DURATION, FAILURES, TIMEOUTS
 from disqued.replication.external import queue_elsewhere
 from disqued.replication.followup import Followed
-from disqued.replication.targets import choose, is_slow
 
 NAME: Final = "replication"
 ASK_MORE_MS: Final = 50
@@ -168,6 +168,10 @@ class ReplicationRoom(Room):
         if isinstance(blocked, Replication):
             self._take_back(blocked.job)
             self._forget(blocked.job)
+
+    def copies_missing(self, job: Job, confirmed: NodeIds) -> None:
+        """Ask for the copies of a job that was moved, as after SYNC."""
+        self.followed.follow(job, confirmed, 0)
 
     def peer_up(self, _peer: Peer) -> None:
         """A node can be asked again: check now what waits for one."""

@@ -20,6 +20,7 @@ from disqued.core.lifecycle.transitions import (
     ADDITIONAL_DELIVERIES,
     NACKS,
     OUTSIDE,
+    QUESTIONS,
     TO_HOLDERS,
     TRANSITIONS,
     VERBS,
@@ -142,12 +143,15 @@ class _Recorder:
             call = self._check.current
             if call is None or about is not call.job:
                 return value(about, *args, **options)
-            getattr(call, self._notes).append(name)
             call.pause()
             self._check.calls.append(None)
+            result: object = None
             try:
-                return value(about, *args, **options)
+                result = value(about, *args, **options)
+                return result
             finally:
+                if name not in QUESTIONS or result:
+                    getattr(call, self._notes).append(name)
                 self._check.calls.pop()
                 call.resume()
 

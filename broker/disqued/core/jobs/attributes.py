@@ -105,6 +105,7 @@ class Attributes:
     def __init__(self, packed: bytes, *, is_shared: bool = False) -> None:
         self.packed = packed
         self.is_shared: bool = is_shared
+        self.named: bool = self.get(NAMED) is not None
         self.priority: i64 = 0
         value = self.get(PRIORITY)
         if value is not None:

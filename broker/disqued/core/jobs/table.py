@@ -57,6 +57,8 @@ class JobTable:
     def __init__(self) -> None:
         self._shards: list[dict[bytes, Job]] = [{} for _ in range(SHARDS)]
         self.count: i64 = 0
+        self.named: dict[bytes, Job] = {}
+        """The jobs whose IDs were given or derived."""
 
     def get(self, job_id: bytes) -> Job | None:
         """The job with this well-formed ID, or None."""
@@ -66,17 +68,22 @@ class JobTable:
         """Register a job whose ID is not registered."""
         self._shards[_shard(job.id)][job.id] = job
         self.count += 1
+        if job.extra is not None and job.extra.named:
+            self.named[job.id] = job
 
     def remove(self, job: Job) -> None:
         """Remove a registered job."""
         del self._shards[_shard(job.id)][job.id]
         self.count -= 1
+        if job.extra is not None and job.extra.named:
+            del self.named[job.id]
 
     def take_all(self) -> list[dict[bytes, Job]]:
         """Remove all jobs at once, and return the dicts that hold them."""
         taken = self._shards
         self._shards = [{} for _ in range(SHARDS)]
         self.count = 0
+        self.named = {}
         return taken
 
     def shrink(self, number: int) -> None:

@@ -14,7 +14,7 @@ from mypy_extensions import i64, mypyc_attr
 from disqued.core.clients.blocked import WaitForJob
 from disqued.core.clients.session import Blocked, Session
 from disqued.core.cluster.peer import Peer
-from disqued.core.jobs.job import WAIT_REPL, Job
+from disqued.core.jobs.job import WAIT_REPL, Job, NodeIds
 from disqued.core.queues.queue import Queue
 from disqued.core.telemetry.fields import Fields
 
@@ -122,6 +122,25 @@ class Listener:
     def about_to_requeue(self, job: Job) -> None:
         """A job that other nodes may hold will be queued here in half a second (WILLQUEUE)."""
 
+    def attempt_failed(self, job: Job, counting: i64) -> bool:  # noqa: ARG002 - nobody hears
+        """A job that was queued before is about to be queued again, after a failed attempt unless that is not counted.
+
+        True if it must not be queued, because that was its last attempt: the room counted the attempt and has taken the
+        job over.
+        """
+        return False
+
+    def rejected(self, job: Job) -> bool:  # noqa: ARG002 - nobody hears
+        """A worker wants a job to become a dead letter (NACK DEAD); False if that is impossible."""
+        return False
+
+    def expiring(self, job: Job) -> bool:  # noqa: ARG002 - nobody hears
+        """The life of an unfinished job is over. True if a room has taken it over, so that it must not be dropped."""
+        return False
+
+    def copies_missing(self, job: Job, confirmed: NodeIds) -> None:
+        """A job was placed before all of its copies were confirmed: the others must still be asked for."""
+
     def acknowledged(self, job: Job) -> None:
         """It is time to ask whether all holders of an acknowledged job know."""
 
@@ -202,6 +221,10 @@ class Events(Listener):
         self._forwarded: list[Listener] = []
         self._requeued: list[Listener] = []
         self._about_to_requeue: list[Listener] = []
+        self._attempt_failed: list[Listener] = []
+        self._rejected: list[Listener] = []
+        self._expiring: list[Listener] = []
+        self._copies_missing: list[Listener] = []
         self._acknowledged: list[Listener] = []
         self._dropped_unplaced: list[Listener] = []
         self._all_dropped: list[Listener] = []
@@ -362,6 +385,32 @@ class Events(Listener):
         """Pass the event on."""
         for listener in self._about_to_requeue:
             listener.about_to_requeue(job)
+
+    def attempt_failed(self, job: Job, counting: i64) -> bool:
+        """Ask until a room takes the job over."""
+        for listener in self._attempt_failed:  # noqa: SIM110 - a generator costs more than the loop
+            if listener.attempt_failed(job, counting):
+                return True
+        return False
+
+    def rejected(self, job: Job) -> bool:
+        """Ask until a room takes the job over."""
+        for listener in self._rejected:  # noqa: SIM110 - as above
+            if listener.rejected(job):
+                return True
+        return False
+
+    def expiring(self, job: Job) -> bool:
+        """Ask until a room takes the job over."""
+        for listener in self._expiring:  # noqa: SIM110 - as above
+            if listener.expiring(job):
+                return True
+        return False
+
+    def copies_missing(self, job: Job, confirmed: NodeIds) -> None:
+        """Pass the event on."""
+        for listener in self._copies_missing:
+            listener.copies_missing(job, confirmed)
 
     def acknowledged(self, job: Job) -> None:
         """Pass the event on."""

@@ -188,6 +188,17 @@ class Lifecycle(Release):
         else:
             self.enqueue(job, now_ms, COUNT_DELIVERY)
 
+    def place_elsewhere(self, job: Job) -> None:
+        """Activate a job that has its copies, and that another holder has queued meanwhile."""
+        if job.state != WAIT_REPL:
+            return
+        self.unplaced_jobs -= 1
+        job.state = ACTIVE
+        job.confirmed = None
+        job.flags |= BCAST_QUEUED
+        self.journal.keep(job)
+        self._arm(job)
+
     def _delay(self, job: Job) -> None:
         if not job.flags & DELAYED:
             job.flags |= DELAYED
@@ -201,6 +212,8 @@ class Lifecycle(Release):
     def set_attributes(self, job: Job, extra: Attributes | None) -> None:
         """Change the attributes of a job in any state. A queued job moves to the place that they give it."""
         self.memory.remove(job)
+        if extra is not None and extra.named:
+            self.table.named[job.id] = job
         if job.state == QUEUED:
             queue = self.queues.get(job.queue)
             assert queue is not None
@@ -302,11 +315,16 @@ class Lifecycle(Release):
         self.memory.add_unknown(job)
 
     def enqueue(self, job: Job, now_ms: i64, counting: i64) -> bool:
-        """Queue an active job; False when it must not be queued (again). `_count_queueing` explains `counting`."""
+        """Queue an active job; False when it must not be queued (again). `_count_queueing` explains `counting`.
+
+        A job whose last attempt failed is not queued: another room took it over (`attempt_failed`).
+        """
         if job.state != ACTIVE or job.requeue_at_ms == 0:
             return False
         retry_s = job.retry_s
         flags = job.flags
+        if counting != SILENT and flags & BCAST_QUEUED and self.events.attempt_failed(job, counting):
+            return True
         if retry_s > 0:
             job.requeue_at_ms = now_ms + retry_s * 1000 + self._jitter_ms()
             job.flags = (flags & _NO_LONGER_TAKEN) | BCAST_WILLQUEUE
@@ -452,6 +470,17 @@ class Lifecycle(Release):
         self.requeue_at(job, at_ms)
         return True
 
+    def park(self, job: Job, now_ms: i64) -> None:
+        """Have an unfinished job wait outside of its queue as if a worker had it: it is being moved."""
+        if job.state == QUEUED:
+            self._leave_queue(job)
+            job.state = ACTIVE
+        job.flags = (job.flags & _NO_LONGER_TAKEN) | LEASED
+        self._end_delay(job)
+        if job.requeue_at_ms == 0:
+            job.requeue_at_ms = now_ms
+        self.postpone(job, now_ms)
+
     def postpone(self, job: Job, now_ms: i64) -> None:
         """Start the retry time of an unfinished job again. Does nothing to a job that is never requeued."""
         if job.retry_s == 0 or job.requeue_at_ms == 0:
@@ -486,8 +515,9 @@ class Lifecycle(Release):
         return self.enqueue(job, now_ms, counting)
 
     def expire(self, job: Job) -> None:
-        """Forget a job of a Disque queue; each holder does so by itself."""
-        self.drop(job)
+        """Forget a job of a Disque queue, unless a room takes it over; each holder does so by itself."""
+        if (job.state != ACTIVE and job.state != QUEUED) or not self.events.expiring(job):
+            self.drop(job)
 
     def drop(self, job: Job) -> None:
         """Forget a job in any state."""
@@ -538,6 +568,8 @@ class Lifecycle(Release):
                 self.announce(job)
             if job.requeue_at_ms != 0 and job.requeue_at_ms <= now_ms:
                 self.requeue(job, now_ms)
+                if self.table.get(job.id) is not job:  # its last attempt failed, and a dead letter has taken its place
+                    return False
         elif job.state == ACKED and job.delivered is not None:
             self.arm_collection(job, now_ms)
             self.events.acknowledged(job)
@@ -563,9 +595,10 @@ class Lifecycle(Release):
         elif self.queues.type_of(job.queue).release.give_back(
             job, now_ms, UNCOUNTED if job.flags & POSTPONED else COUNT_DELIVERY
         ):
-            job.flags |= BY_TIMER
-            if was_queued:
-                self.requeued_by_timer.value += 1
+            if job.state == QUEUED:
+                job.flags |= BY_TIMER
+                if was_queued:
+                    self.requeued_by_timer.value += 1
         else:
             job.requeue_at_ms = 0
 

@@ -35,9 +35,13 @@ FORGET: Final = "forget"
 
 REQUEUED: Final = "requeued"
 ABOUT_TO_REQUEUE: Final = "about_to_requeue"
+ATTEMPT_FAILED: Final = "attempt_failed"
 ACKNOWLEDGED: Final = "acknowledged"
 DROPPED_UNPLACED: Final = "dropped_unplaced"
 """Events, by the method of `Events` that emits them."""
+EXPIRING: Final = "expiring"
+QUESTIONS: Final = frozenset((ATTEMPT_FAILED, EXPIRING))
+"""Events that only count if a room answers with True."""
 TO_HOLDERS: Final = frozenset((REQUEUED, ABOUT_TO_REQUEUE, ACKNOWLEDGED))
 """Events that are emitted only for jobs that other nodes may hold."""
 
@@ -118,6 +122,7 @@ TRANSITIONS: Final = (
     # It has its copies.
     Transition("place", (WAIT_REPL,), ACTIVE, "it has a delay", sets=DELAYED, record=KEEP),
     Transition("place", (WAIT_REPL,), ACTIVE, "it has no delay", record=KEEP, then=("enqueue",)),
+    Transition("place_elsewhere", (WAIT_REPL,), ACTIVE, sets=BCAST_QUEUED, record=KEEP),
     # It is queued.
     Transition(
         "enqueue",
@@ -181,6 +186,7 @@ TRANSITIONS: Final = (
         event=REQUEUED,
     ),
     Transition("enqueue", (ACTIVE,), None, "it must not be queued again", retried=False),
+    Transition("enqueue", (ACTIVE,), None, "its last attempt failed", needs=BCAST_QUEUED, event=ATTEMPT_FAILED),
     # It leaves its queue.
     Transition("take", (QUEUED,), ACTIVE, retried=False, sets=DELIVERED | LEASED, record=FORGET),
     Transition("take", (QUEUED,), ACTIVE, retried=True, sets=DELIVERED | LEASED),
@@ -212,6 +218,9 @@ TRANSITIONS: Final = (
         for where in ("this", "another")
         for how in ("", ", uncounted")
     ],
+    Transition(
+        "park", (ACTIVE, QUEUED), ACTIVE, sets=LEASED, clears=BY_TIMER | DELAYED | POSTPONED, then=("postpone",)
+    ),
     Transition("end_lease", _UNFINISHED, None, clears=LEASED | DELAYED | POSTPONED),
     Transition("delay_until", (ACTIVE,), None, sets=DELAYED, clears=BCAST_QUEUED),
     Transition("requeue_loaded", (ACTIVE,), None, "no other node may have it", then=("enqueue",)),
@@ -226,6 +235,7 @@ TRANSITIONS: Final = (
     # Its wake time comes.
     Transition("wake", _UNFINISHED, None, "nothing is due"),
     Transition("wake", (*_UNFINISHED, ACKED), None, "its time to live is over", then=("drop",)),
+    Transition("wake", (ACTIVE, QUEUED), None, "its time to live is over, and it is moved", event=EXPIRING),
     Transition("wake", (ACTIVE, QUEUED), None, "half a second before it is queued", then=("announce",)),
     Transition("wake", (ACTIVE, QUEUED), None, "its retry time or its delay is over", then=("requeue",)),
     Transition("wake", (ACTIVE, QUEUED), None, "both at once", then=("announce", "requeue")),

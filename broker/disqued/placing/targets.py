@@ -1,6 +1,7 @@
 """The nodes that get the copies of a job: random reachable nodes, those with a slow link last.
 
-If nodes have zones, zones with the fewest copies of the job come first (`core.cluster.zones`).
+If nodes have zones, zones with the fewest copies of the job come first (`core.cluster.zones`). The ID of a job decides
+which nodes get it if two nodes may add it (`homes`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from disqued.core.cluster.peer import Peer
 from disqued.core.cluster.zones import ZoneSpread
 from disqued.core.jobs.job import Job, NodeIds
 from disqued.core.runtime.state import NodeState
+from disqued.placing.homes import by_score
 
 
 def choose(state: NodeState, job: Job, holders: NodeIds, count: i64) -> list[Peer]:
@@ -29,6 +31,8 @@ def choose(state: NodeState, job: Job, holders: NodeIds, count: i64) -> list[Pee
             slow.append(peer)
         else:
             free.append(peer)
+    if job.extra is not None and job.extra.named:
+        return by_score(job.id, free + slow)[:count]
     if state.view.zoned:
         return _spread(state, free, slow, holders, count)
     _sample(state, free, count)

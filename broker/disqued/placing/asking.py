@@ -10,8 +10,8 @@ from disqued.core.jobs.job import NOBODY, Job, NodeIds
 from disqued.core.runtime.outbox import send_copy
 from disqued.core.runtime.state import NodeState
 from disqued.jobmessages import send_repljob
-from disqued.replication.jobframes import JobFrames
-from disqued.replication.targets import choose, is_slow
+from disqued.placing.jobframes import JobFrames
+from disqued.placing.targets import choose, is_slow
 
 
 @mypyc_attr(acyclic=True)
@@ -36,7 +36,7 @@ class Asking:
         assert delivered is not None
         send_repljob(self.state, job, peers, self.state.holders.pack(delivered), message_flags)
 
-    def one_more(self, job: Job, holders: NodeIds, *, spare: bool = False) -> Peer | None:
+    def one_more(self, job: Job, holders: NodeIds, message_flags: i64 = 0, *, spare: bool = False) -> Peer | None:
         """Send the job to one node that is not among its `holders`, and list it; None if there is none.
 
         `spare`: choose no node whose link is congested.
@@ -46,10 +46,10 @@ class Asking:
         if not chosen or (spare and is_slow(chosen[0])):
             return None
         job.delivered = state.holders.plus(holders, chosen[0].id)
-        self.send(job, chosen, 0)
+        self.send(job, chosen, message_flags)
         return chosen[0]
 
-    def repeat(self, job: Job, confirmed: NodeIds, added: Peer | None) -> bool:
+    def repeat(self, job: Job, confirmed: NodeIds, added: Peer | None, message_flags: i64 = 0) -> bool:
         """Ask the holders that did not confirm again; if a holder was `added`, send the longer list to the others too.
 
         Nothing is added to a congested link: the job, or its list of holders, is waiting there already. Returns False
@@ -67,5 +67,5 @@ class Asking:
                 continue
             asks = True
             if not link.congested:
-                self._send_whole(job, [peer], kinds.NOREPLY if is_confirmed else 0)
+                self._send_whole(job, [peer], message_flags | (kinds.NOREPLY if is_confirmed else 0))
         return asks

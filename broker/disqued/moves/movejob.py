@@ -1,0 +1,149 @@
+"""MOVEJOB: move jobs to another queue.
+
+The client gets the number of jobs that were moved: when all moves are done, or after a while; moves that take longer
+continue. Jobs in the hands of a worker of this node are not moved.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64, mypyc_attr
+
+from disqued.core.clients.session import Session
+from disqued.core.commands.command import Command
+from disqued.core.commands.longcommand import LongWork
+from disqued.core.jobs.job import ACTIVE, DELIVERED, QUEUED, Job
+from disqued.core.jobs.jobid import is_job_id, require_job_ids
+from disqued.core.runtime.audit import always
+from disqued.core.runtime.manyjobs import queues_of_jobs
+from disqued.core.runtime.slices import run_long
+from disqued.core.runtime.state import NodeState
+from disqued.errors import CommandSyntaxError, ReplyError
+from disqued.moves.counters import MOVED
+from disqued.moves.room import MovesRoom, moves_of
+from disqued.moves.successor import life_s, make
+
+WAIT_MS: Final = 5000
+"""How long a client waits for moves."""
+_STEP_JOBS: Final = 8
+MOST_JOBS: Final = 10_000
+
+
+def move_to(state: NodeState, room: MovesRoom, job: Job, target: bytes, *, keep_counters: bool) -> bool:
+    """Begin to move a job; False if it is finished, in hand, or moving already. Raises ReplyError if it is there."""
+    if job.queue == target:
+        raise ReplyError("ERR The job is in that queue already")
+    if job.state not in (ACTIVE, QUEUED) or job.id in room.moving or state.lifecycle.is_leased(job, state.now_ms):
+        return False
+    if job.retry_s == 0 and (job.state != QUEUED or job.flags & DELIVERED):
+        return False
+    successor = make(
+        job,
+        target,
+        state.next_ctime(),
+        state.now_ms,
+        dead=False,
+        reason=b"",
+        lives_s=life_s(job),
+        keep_counters=keep_counters,
+    )
+    room.moving.begin(job, successor, MOVED)
+    return True
+
+
+@mypyc_attr(acyclic=True)
+class MoveJobs(LongWork):
+    """The work of one MOVEJOB."""
+
+    def __init__(self, state: NodeState, ids: list[bytes], target: bytes, *, keep_counters: bool) -> None:
+        super().__init__()
+        self._state = state
+        self._room = moves_of(state)
+        self._ids = ids
+        self._target = target
+        self._keep_counters = keep_counters
+        self._at: i64 = 0
+        self._begun: list[bytes] = []
+        """The jobs whose moves may be under way."""
+        self._moved = 0
+        self._deadline_ms: i64 = state.now_ms + WAIT_MS
+
+    def step(self, state: NodeState, session: Session) -> bool:
+        """Begin some more moves; when all are begun, reply if they are done or the time is over."""
+        end = min(int(self._at) + _STEP_JOBS, len(self._ids))
+        for index in range(int(self._at), end):
+            job = state.lifecycle.table.get(self._ids[index])
+            if job is not None and move_to(state, self._room, job, self._target, keep_counters=self._keep_counters):
+                self._begun.append(job.id)
+        self._at = end
+        if end < len(self._ids):
+            return True
+        under_way = self._under_way()
+        if under_way > 0 and state.now_ms < self._deadline_ms:
+            return True
+        session.reply_integer(self._moved + len(self._begun) - under_way)
+        return False
+
+    def waits(self) -> bool:
+        """Whether moves are under way, and the client must still wait for them."""
+        if self._at < len(self._ids) or self._state.now_ms >= self._deadline_ms:
+            return False
+        return self._under_way() > 0
+
+    def _under_way(self) -> int:
+        """How many moves are not done; those that are done are counted and forgotten."""
+        left = [job_id for job_id in self._begun if job_id in self._room.moving]
+        self._moved += len(self._begun) - len(left)
+        self._begun = left
+        return len(left)
+
+
+def _parse(args: list[bytes]) -> tuple[int, bytes, bool]:
+    """The index after the last ID, the target queue, and whether counters are kept."""
+    end = 1
+    while end < len(args) and is_job_id(args[end]):
+        end += 1
+    options = args[end:]
+    if end < len(args) and args[end].upper() != b"TO":
+        require_job_ids(args, end)
+    if end == 1 or len(options) < 2:
+        raise CommandSyntaxError
+    if len(options) == 2:
+        return end, options[1], False
+    if len(options) == 3 and options[2].upper() == b"UNCOUNTED":
+        return end, options[1], True
+    raise CommandSyntaxError
+
+
+def movejob(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Move jobs, and reply with how many were moved."""
+    end, target, keep_counters = _parse(args)
+    if end - 1 > MOST_JOBS:
+        raise ReplyError(f"ERR MOVEJOB takes at most {MOST_JOBS} jobs, not {end - 1}; use several requests")
+    run_long(state, session, MoveJobs(state, args[1:end], target, keep_counters=keep_counters))
+
+
+def _queues(state: NodeState, args: list[bytes]) -> list[bytes]:
+    """The queues of the jobs, and the one they are moved to."""
+    names = queues_of_jobs(state, args)
+    for index in range(1, len(args) - 1):
+        if not is_job_id(args[index]):
+            names.append(args[index + 1])
+            break
+    return names
+
+
+COMMAND: Final[Command] = Command(
+    "movejob",
+    -4,
+    ("write", "denyoom"),
+    movejob,
+    "jobs",
+    "Moves jobs to another queue, and replies with their number.",
+    "job-id [job-id ...] TO queue [UNCOUNTED]",
+    "O(jobs) plus the messages of an ADDJOB and an ACKJOB for each",
+    queues=_queues,
+    audited=always,
+    categories=("queueadmin",),
+)
