@@ -157,7 +157,7 @@ def test_back_off_leaves_a_quarter_of_the_life_of_the_job(local: LocalNode, clie
 
 
 def a_poison_job(cluster: Cluster, copies: int = 3, retry_s: int = 5) -> bytes:
-    """Add a job, with its last attempt in hand at the first member."""
+    """Add a job, with its last attempt leased by the first member."""
     cluster.members[0].admin.call("QCONF", "mail", "SET", "limit", 1)
     cluster.run(seconds=1)
     job_id = id_of(cluster, adding(cluster, "REPLICATE", copies, "RETRY", retry_s))

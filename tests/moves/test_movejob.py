@@ -12,16 +12,16 @@ from replication.adding import adding, id_of
 OTHER = b"other"
 
 
-def test_queued_and_delayed_jobs_are_moved_and_jobs_in_hand_stay(client: LocalClient) -> None:
-    in_hand = client.add("mail")
+def test_queued_and_delayed_jobs_are_moved_and_leased_jobs_stay(client: LocalClient) -> None:
+    leased = client.add("mail")
     client.call("GETJOB", "FROM", "mail")
     queued = client.add("mail", "one", "PRIORITY", 7)
     delayed = client.add("mail", "two", "DELAY", 100)
-    assert client.call("MOVEJOB", in_hand, queued, delayed, "TO", "other") == 2
+    assert client.call("MOVEJOB", leased, queued, delayed, "TO", "other") == 2
     moved = jobs_in(client, OTHER)
     assert [client.show(job)["origin-id"] for job in moved] == [queued, delayed]
     assert client.show(moved[0])["origin-queue"] == b"mail"
-    assert client.show(in_hand)["state"] == b"active"
+    assert client.show(leased)["state"] == b"active"
     assert [client.call("SHOW", job) for job in (queued, delayed)] == [None, None]
 
 

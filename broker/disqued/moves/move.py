@@ -55,7 +55,7 @@ class Move(Alarm):
         """How often homes were asked."""
         self.ask_at_ms: i64 = 0
         self.renew_at_ms: i64 = 0
-        """When the holders of the old job are told again that it is in hand."""
+        """When the holders of the old job are told again that it is leased."""
 
     def ring(self, state: NodeState) -> None:
         """Continue."""

@@ -31,7 +31,7 @@ MOST_JOBS: Final = 10_000
 
 
 def move_to(state: NodeState, room: MovesRoom, job: Job, target: bytes, *, keep_counters: bool) -> bool:
-    """Begin to move a job; False if it is finished, in hand, or moving already. Raises ReplyError if it is there."""
+    """Begin to move a job; False if it is finished, leased, or moving already. Raises ReplyError if it is there."""
     if job.queue == target:
         raise ReplyError("ERR The job is in that queue already")
     if job.state not in (ACTIVE, QUEUED) or job.id in room.moving or state.lifecycle.is_leased(job, state.now_ms):
