@@ -150,6 +150,10 @@ IN_INFO = {
             "settings_exchanged",
         )
     },
+    "jobs_dead_limit": "disque_jobs_dead_total",
+    "jobs_dead_rejected": "disque_jobs_dead_total",
+    "jobs_dead_expired": "disque_jobs_dead_total",
+    "jobs_moved": "disque_jobs_moved_total",
     "jobs_imported": "disque_jobs_imported_total",
     "imported_at_most_once": "disque_jobs_imported_at_most_once_total",
     "jobs_exported": "disque_jobs_exported_total",

@@ -38,22 +38,17 @@ from disqued.core.lifecycle.journal import Journal
 from disqued.core.lifecycle.keys import Keys
 from disqued.core.lifecycle.replicationcounts import ReplicationCounts
 from disqued.core.lifecycle.times import (
-    COLLECTION_MS,
     EXPIRY_GRACE_MS,
     JITTER_MS,
-    MAX_COLLECTION_MS,
     SPENT_MS_PER_S,
     WILLQUEUE_LEAD_MS,
 )
+from disqued.core.lifecycle.waketimes import WakeTimes
 from disqued.core.memory.accounting import Memory, queue_bytes
 from disqued.core.queues.patterns import Patterns
-from disqued.core.queues.queue import PAUSED_OUT, Placement, Queue, QueueType, Release
+from disqued.core.queues.queue import PAUSED_OUT, Placement, Queue, QueueType
 from disqued.core.queues.queues import Queues
 from disqued.core.telemetry.counter import Count
-from disqued.core.timers.wheel import NEAR_MS, TimerWheel
-
-_CHANCES: Final = 1 << 31
-"""The modulus of the linear congruential generator behind `_jitter_ms`: each queueing needs a random shift."""
 
 _WITHOUT_WILLQUEUE: Final = 255 - BCAST_WILLQUEUE
 _FIRST_QUEUEING: Final = 255 - BCAST_QUEUED
@@ -89,19 +84,18 @@ class ByCopies(Placement):
         return True
 
 
-class Lifecycle(Release):
+class Lifecycle(WakeTimes):
     """The jobs and queues of one node and the verbs that change them.
 
     It is also the release of Disque queues: a job comes back until it is acknowledged or expires.
     """
 
     def __init__(self, draw: Callable[[], float], resident: Callable[[], int] | None = None) -> None:
-        self._chance: i64 = int(draw() * _CHANCES)
+        super().__init__(draw)
         self.table = JobTable()
         self.queues = Queues(QueueType(b"jobs", ByCopies(self), self))
         self.patterns = Patterns()
         """Patterns of queues that clients wait for."""
-        self.timers = TimerWheel(int(draw() * NEAR_MS))
         self.memory = Memory(resident)
         self.keys = Keys(self.timers, self.memory)
         """The keys of recently added jobs."""
@@ -124,31 +118,6 @@ class Lifecycle(Release):
         """What was dropped at once and is not freed yet."""
         self.replication_counts = ReplicationCounts()
         """REPLICATE of all jobs that are not acknowledged."""
-
-    def _jitter_ms(self) -> i64:
-        """A random shift of up to a quarter of a second, in either direction."""
-        self._chance = (self._chance * 1103515245 + 12345) & (_CHANCES - 1)
-        return (self._chance >> 8) % JITTER_MS - JITTER_MS // 2
-
-    def _arm(self, job: Job) -> None:
-        """Set the wake time of a job that is not acknowledged; `arm_collection` sets that of an acknowledged one."""
-        awake_ms: i64 = job.expire_at_s * 1000 + EXPIRY_GRACE_MS
-        requeue_at_ms = job.requeue_at_ms
-        if requeue_at_ms != 0 and (job.state == ACTIVE or job.state == QUEUED):
-            if job.flags & BCAST_WILLQUEUE:
-                requeue_at_ms -= WILLQUEUE_LEAD_MS
-            if requeue_at_ms < awake_ms:
-                awake_ms = requeue_at_ms
-        self.timers.arm(job, awake_ms)
-
-    def arm_collection(self, job: Job, now_ms: i64) -> None:
-        """Set the time at which the holders of an acknowledged job are asked again, later with each attempt."""
-        awake_ms: i64 = job.expire_at_s * 1000 + EXPIRY_GRACE_MS
-        attempts = i64(job.gc_retry)
-        period_ms: i64 = min(COLLECTION_MS << attempts, MAX_COLLECTION_MS)
-        if job.delivered is not None and now_ms + period_ms < awake_ms:
-            awake_ms = now_ms + period_ms + self._jitter_ms()
-        self.timers.arm(job, awake_ms)
 
     def _register(self, job: Job) -> None:
         self.table.add(job)
