@@ -251,8 +251,11 @@ def complete_options(options: AddJob, cluster_size: i64) -> None:
 
 def settings_of(state: NodeState, name: bytes) -> QueueSettings | None:
     """The settings of a queue that may not exist."""
-    queue = state.lifecycle.queues.get(name)
-    return queue.settings if queue is not None else state.lifecycle.queues.settings_of(name)
+    queues = state.lifecycle.queues
+    if not queues.index.some:
+        return None
+    queue = queues.get(name)
+    return queue.settings if queue is not None else queues.settings_of(name)
 
 
 def _use_settings(options: AddJob, settings: QueueSettings) -> None:
