@@ -15,6 +15,7 @@ from typing import Any
 import capacity_report
 import cluster_report
 import encryption_report
+import options_report
 import persistence_report
 from floors import LATENCIES, MEMORY, PAUSE, RATES, WAITING_GROWTH, Row
 from machine import ROOT
@@ -146,6 +147,7 @@ def tables(results: Results) -> list[Table]:
         made += _distributions(results)
         made.append(_cpu(results))
     made += encryption_report.tables(results)
+    made += options_report.tables(results)
     made.append(_limits(results))
     made += _longest(results)
     made += _growth(results) + cluster_report.tables(results) + persistence_report.tables(results)

@@ -30,6 +30,7 @@ import cluster
 import encryption
 import machine
 import noise
+import options
 import pauses
 import persistence
 import report
@@ -46,6 +47,7 @@ PARTS: dict[str, Callable[[tuple[Broker, ...], Sizes, Say], Any]] = {
     "noise": lambda _, sizes, say: noise.measure(sizes, say),
     "comparison": workloads.compare,
     "encryption": encryption.compare,
+    "options": lambda _, sizes, say: options.compare(sizes, say),
     "memory": workloads.memory,
     "pauses_ms": lambda _, sizes, say: workloads.pauses(sizes, say),
     "longest_ms": lambda _, sizes, say: pauses.measure(sizes, say),
@@ -97,12 +99,12 @@ def allow_many_files(sizes: Sizes) -> Sizes:
 def main() -> None:
     """Measure, print and store the results."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("bench: stopped"))  # so that no broker outlives the run
-    options = arguments()
-    brokers = chosen(options.brokers.split(",") if options.brokers else [broker.name for broker in BROKERS])
+    given = arguments()
+    brokers = chosen(given.brokers.split(",") if given.brokers else [broker.name for broker in BROKERS])
     if brokers[0].name != "disqued":
         raise SystemExit("bench: --brokers must begin with disqued: everything is compared with it")
-    sizes = (QUICK if options.quick else Sizes()).scaled(options.scale)
-    sizes = allow_many_files(replace(sizes, rounds=options.rounds or sizes.rounds))
+    sizes = (QUICK if given.quick else Sizes()).scaled(given.scale)
+    sizes = allow_many_files(replace(sizes, rounds=given.rounds or sizes.rounds))
     compile_generator()
     facts = machine.describe()
     if cores()[0] == cores()[1]:
@@ -116,14 +118,14 @@ def main() -> None:
         "brokers": [broker.name for broker in brokers],
         "sizes": asdict(sizes),
     }
-    for part in options.parts.split(","):
+    for part in given.parts.split(","):
         results[part] = PARTS[part](brokers, sizes, lambda line: print(f"{time.monotonic() - begin:5.0f} s  {line}"))
     results["elapsed_s"] = round(time.monotonic() - begin, 1)
 
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(results, indent=1) + "\n")
-    print(f"\n{report.as_text(results)}\n\nwritten: {options.output}")
-    if options.document:
+    given.output.parent.mkdir(parents=True, exist_ok=True)
+    given.output.write_text(json.dumps(results, indent=1) + "\n")
+    print(f"\n{report.as_text(results)}\n\nwritten: {given.output}")
+    if given.document:
         report.update_document(results)
         print(f"renewed: {report.DOCUMENT}")
 

@@ -15,10 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from brokers import BROKERS, Broker, Running
 from generator import Load, Measurement, offer
 
+T = TypeVar("T")
 OURS, STREAMS = BROKERS[0], BROKERS[1]
 BATCH = 16  # requests pipelined, and jobs of a batch in the growth runs
 PRODUCERS, WORKERS = 10, 40
@@ -180,10 +182,10 @@ def compare(brokers: tuple[Broker, ...], sizes: Sizes, say: Callable[[str], None
     return results
 
 
-def rotated(brokers: tuple[Broker, ...], number: int) -> tuple[Broker, ...]:
-    """The order of the brokers in a round."""
-    turn = number % len(brokers)
-    return brokers[turn:] + brokers[:turn]
+def rotated(measured: tuple[T, ...], number: int) -> tuple[T, ...]:
+    """The order of the brokers, or of what else is compared, in a round."""
+    turn = number % len(measured)
+    return measured[turn:] + measured[:turn]
 
 
 def _half_of_slowest(measured: dict[str, list[Measurement]]) -> float:

@@ -52,6 +52,14 @@ def test_cycle_is_measured_with_and_without_tls(run: tuple[str, dict[str, Any]])
     assert "Whole cycle with TLS 1.3" in printed
 
 
+def test_options_of_addjob_are_measured_beside_none(run: tuple[str, dict[str, Any]]) -> None:
+    printed, results = run
+    assert set(results["options"]) == {"none", "PRIORITY", "META of 64 bytes"}
+    for measured in results["options"].values():
+        assert [lines[0]["errors"] for lines in measured.values()] == [0, 0, 0]
+    assert "Options of ADDJOB, beside none in the same round" in printed
+
+
 def test_latencies_are_ordered_and_each_request_is_counted(run: tuple[str, dict[str, Any]]) -> None:
     results = run[1]
     (added,) = results["comparison"]["add1"]["disqued"]
