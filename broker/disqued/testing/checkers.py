@@ -143,7 +143,9 @@ def check_end(cluster: Cluster, history: History) -> None:
 
 
 def encode_view(member: Member) -> str:
-    """CLUSTER NODES in one line."""
+    """CLUSTER NODES in one line; a member that does not serve clients has none to show."""
+    if not member.serving:
+        return "it serves no clients"
     return str(member.admin.call("CLUSTER", "NODES"))
 
 
