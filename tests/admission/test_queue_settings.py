@@ -154,6 +154,15 @@ def test_no_job_is_dropped_for_one_that_is_refused(client: LocalClient) -> None:
     assert client.call("SHOW", job) is None
 
 
+def test_the_oldest_job_is_dropped_whatever_its_priority(client: LocalClient) -> None:
+    conf(client, "mail", "maxlen", 2, "overflow", "drop-oldest")
+    oldest = client.add("mail", "body", "PRIORITY", 9)
+    low = client.add("mail", "body", "PRIORITY", -1)
+    plain = client.add("mail")
+    assert client.show(oldest) == {}
+    assert client.take("mail", count=3) == [plain, low]
+
+
 def test_queue_becomes_shorter_step_by_step_under_a_lower_limit(client: LocalClient) -> None:
     for _ in range(100):
         client.add("mail")
