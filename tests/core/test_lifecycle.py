@@ -177,6 +177,7 @@ class Calls(Life):
 
     def be_postponed(self) -> None:
         lifecycle = self.lifecycle
+        lifecycle.postpone_until(self.admitted(retry_s=0), NOW_MS + 1000, COUNT_NACK, here=True)
         lifecycle.postpone(self.admitted(), NOW_MS)
         lifecycle.postpone(self.admitted(retry_s=0), NOW_MS)
         taken = self.admitted()
@@ -200,6 +201,7 @@ class Calls(Life):
         lifecycle = self.lifecycle
         lifecycle.events.add(Taker())
         lifecycle.enqueue(self.shared(), NOW_MS, COUNT_NACK)
+        lifecycle.requeue(self.shared(), NOW_MS)
         lifecycle.wake(self.shared(), NOW_MS + 2 * TTL_S * 1000)
 
     def be_woken(self) -> None:

@@ -22,7 +22,7 @@ from mypy_extensions import i64, mypyc_attr
 from disqued.bus import kinds
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.job import ACKED, BCAST_WILLQUEUE, NOBODY, QUEUED, WAIT_REPL, Job, NodeIds
-from disqued.core.runtime.outbox import send, tell_end, tell_holders
+from disqued.core.runtime.outbox import send, tell_holders
 from disqued.core.runtime.state import NodeState
 from disqued.core.telemetry.counter import Counter
 from disqued.core.timers.alarm import Alarm
@@ -229,17 +229,20 @@ class Moving:
             state.events.acknowledged(old)
 
     def _give_up(self, move: Move) -> None:
-        """The old job has ended meanwhile: delete a successor that nobody can have seen yet."""
-        state = self._state
+        """The old job has ended meanwhile, so this move is not needed.
+
+        Another node may have made the same successor, and ended the old job for it. So copies of the successor stay: a
+        job that a worker finished just before its last attempt was over may leave a dead letter, but none is lost.
+        """
+        lifecycle = self._state.lifecycle
         successor = move.successor
         self._forget(move)
-        if state.lifecycle.table.get(successor.id) is not successor or successor.state != WAIT_REPL:
+        if lifecycle.table.get(successor.id) is not successor:
             return
-        for node_id in successor.delivered or NOBODY:
-            peer = state.view.peers.get(node_id)
-            if peer is not None:
-                tell_end(state, peer, kinds.DELJOB, successor.id)
-        state.lifecycle.drop(successor)
+        if move.kept_here:
+            lifecycle.place_elsewhere(successor)
+        elif successor.state == WAIT_REPL:
+            lifecycle.drop(successor)
 
     def _forget(self, move: Move) -> None:
         self._state.lifecycle.timers.disarm(move)

@@ -15,6 +15,7 @@ from disqued.core.memory.accounting import (
     body_bytes,
     queue_bytes,
 )
+from disqued.moves.room import moves_of
 from disqued.replication.room import replication_of
 from disqued.testing.cluster import Cluster, Member
 from disqued.testing.history import Attempt, Delivery, History
@@ -107,7 +108,8 @@ def check_node(member: Member, history: History) -> None:
         wrong_bytes = lifecycle.memory.used_bytes - used_bytes
         history.violate(now_ms, f"node {member.number}: the memory count is {wrong_bytes} bytes wrong")
     waits = len(replication_of(state).waits)
-    if unplaced != waits:
+    moves = sum(move.successor.state == WAIT_REPL for move in moves_of(state).moving.moves.values())
+    if unplaced != waits + moves:
         history.violate(now_ms, f"node {member.number}: {unplaced} jobs wait for copies, but {waits} clients")
     if unplaced != lifecycle.unplaced_jobs:
         history.violate(now_ms, f"node {member.number}: the count of jobs that wait for copies is wrong")

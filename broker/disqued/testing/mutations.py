@@ -36,6 +36,8 @@ from disqued.core.telemetry.traffic import Traffic
 from disqued.delivery.queued import MESSAGE
 from disqued.federation import jobbatch, yourjobs
 from disqued.membership import authentication
+from disqued.moves import successor
+from disqued.moves.successor import successor_id
 from disqued.node import Node
 from disqued.persistence import load
 from disqued.persistence.logfile import LogFile
@@ -110,6 +112,11 @@ def _no_introduction(state: NodeState, source: Peer, job: Job) -> None:
     """Do not announce an imported job."""
     del source
     job.delivered = tuple([node_id for node_id in job.delivered or () if node_id != state.view.node_id])
+
+
+def _any_id(old_id: bytes, target: bytes, moves: int) -> bytes:
+    """An ID that differs from the derived one."""
+    return successor_id(old_id, target + b"?", moves)
 
 
 def _forget_importer(self: BusJobs, job: Job, now_ms: int, holders: bytes) -> bytes:
@@ -237,6 +244,12 @@ MUTATIONS: Final[dict[str, Mutation]] = {
     ),
     "settings-by-arrival": Mutation(
         "of two settings, the one that arrives last wins", "partitions", patched=((Entry, "wins", _by_arrival),)
+    ),
+    "successor-by-chance": Mutation(
+        "the ID of a dead letter is not derived from its job", "calm", patched=((successor, "successor_id", _any_id),)
+    ),
+    "skip-postpone": Mutation(
+        "other holders do not learn that a job was given back for later", "calm", _ignore(kinds.POSTPONE)
     ),
     "skip-setack": Mutation("acknowledgements do not reach other holders", "calm", _ignore(kinds.SETACK)),
     "skip-gotack": Mutation("completed jobs are never deleted", "calm", _ignore(kinds.GOTACK)),

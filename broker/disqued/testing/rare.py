@@ -68,6 +68,8 @@ RARE: Final = (
     *_SENT,
     "REPLJOB repeated",
     "job delivered to a pattern",
+    "job given back for later",
+    "poison job became a dead letter",
     "copies of many jobs sent in one message",
     "one more node asked for a copy",
     "forgotten node kept out",

@@ -30,6 +30,7 @@ from disqued.core.host import disk
 from disqued.testing import checkers, logcheckers, priorities, secretfaults, seeds
 from disqued.testing.account import JobAccount
 from disqued.testing.cluster import START_MS, Cluster, Hooks, Member
+from disqued.testing.failingload import FailingClients, has_failures
 from disqued.testing.faults import Faults, bring_back, take_down
 from disqued.testing.history import History
 from disqued.testing.local import no_include
@@ -138,6 +139,7 @@ class Simulation:
             network.watchers.append(self._load_watch.watch)
         self._watch = checkers.Watch(self.cluster, self.history)
         self._patterns: PatternClients | None = None
+        self._failing: FailingClients | None = None
         self._settings = SettingsWatch(self.cluster, self.history) if has_settings(seed) else None
 
     def _config(self) -> Config:
@@ -191,6 +193,9 @@ class Simulation:
         Observer(self.world, members).start()
         if self._settings is not None:
             SettingsClient(self.world, self.seed).start()
+        if has_failures(self.seed):
+            self._failing = FailingClients(self.world, self.seed)
+            self._failing.start()
         if self.mix == "calm":
             self._patterns = PatternClients(self.world, 1, 2)
             self._patterns.start()
@@ -199,6 +204,8 @@ class Simulation:
         self._heal()
         self._settle()
         checkers.check_end(cluster, self.history)
+        if self._failing is not None and not self._failing.checked and not self._seen_enough:
+            self.history.violate(self.world.now_ms, "poison jobs did not become dead letters")
         if self._patterns is not None:
             self._patterns.check_end()
         if self.history.policy:
@@ -307,6 +314,8 @@ class Simulation:
             settings = self._settings
             if settings is not None and not settings.checked:
                 settings.look()
+            if self._failing is not None:
+                self._failing.look()
             done = checkers.leftovers(self.cluster) == 0
             agreed = settings is None or settings.checked
             if done and ((self.cluster.is_whole() and agreed) or network.now_ms > whole_ms):

@@ -333,7 +333,8 @@ class Lifecycle(WakeTimes):
         - UNCOUNTED counts nothing.
         - COUNT_NACK counts a NACK.
         - COUNT_DELIVERY counts an additional delivery, unless the job is queued for the first time. The first queueing
-          is only told when it comes so late that other holders are about to queue the job themselves.
+          is only told when it comes so late that other holders are about to queue the job themselves, or when several
+          nodes may have added the job.
         """
         if counting == COUNT_NACK:
             if job.nacks < MAX_COUNTER:
@@ -343,7 +344,8 @@ class Lifecycle(WakeTimes):
                 job.additional_deliveries += 1
         elif counting != UNCOUNTED or not job.flags & BCAST_QUEUED:
             job.flags |= BCAST_QUEUED
-            if counting == SILENT or job.delivered is None or not self._is_expected_elsewhere(job, now_ms):
+            named = job.extra is not None and job.extra.named
+            if not named and (counting == SILENT or not self._is_expected_elsewhere(job, now_ms)):
                 return
             counting = SILENT
         if job.delivered is not None:
@@ -531,7 +533,11 @@ class Lifecycle(WakeTimes):
             return False
         if job.expire_at_s * 1000 + EXPIRY_GRACE_MS <= now_ms:
             self.queues.type_of(job.queue).release.expire(job)
-            return True
+            if self.table.get(job.id) is not job:
+                return True
+            if job.state != ACKED:  # a room took it over; it is asked again, in case it gave up
+                self.timers.arm(job, now_ms + EXPIRY_GRACE_MS)
+            return False
         if job.state == ACTIVE or job.state == QUEUED:
             if job.flags & BCAST_WILLQUEUE and job.requeue_at_ms - WILLQUEUE_LEAD_MS <= now_ms:
                 self.announce(job)

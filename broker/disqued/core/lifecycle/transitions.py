@@ -147,8 +147,7 @@ TRANSITIONS: Final = (
         "enqueue",
         (ACTIVE,),
         QUEUED,
-        "for the first time, so late that other holders are about to queue it",
-        lacks=BCAST_QUEUED,
+        "for the first time, so late that other holders are about to queue it, or added by several nodes",
         sets=BCAST_QUEUED,
         announces=True,
         clears=LEASED | BY_TIMER | DELAYED | POSTPONED,
@@ -218,6 +217,7 @@ TRANSITIONS: Final = (
         for where in ("this", "another")
         for how in ("", ", uncounted")
     ],
+    Transition("postpone_until", (ACTIVE, QUEUED), None, "it is never queued again"),
     Transition(
         "park", (ACTIVE, QUEUED), ACTIVE, sets=LEASED, clears=BY_TIMER | DELAYED | POSTPONED, then=("postpone",)
     ),
@@ -244,6 +244,7 @@ TRANSITIONS: Final = (
     Transition("announce", (QUEUED,), None, clears=BCAST_WILLQUEUE),
     Transition("requeue", (ACTIVE,), None, sets=BY_TIMER, then=("enqueue",)),
     Transition("requeue", (ACTIVE,), None, "it must not be queued again", retried=False, then=("enqueue",)),
+    Transition("requeue", (ACTIVE,), None, "its last attempt failed", retried=True, then=("enqueue",)),
     Transition("requeue", (ACTIVE,), None, "its queue is paused for input", retried=True, then=("postpone",)),
     Transition("requeue", (QUEUED,), None, then=("postpone",)),
     # Its attributes change.
