@@ -44,6 +44,7 @@ SECTIONS = {
     "Acks": "acked_jobs ack_collections dummy_acks_made dummy_acks_collected dummy_acks_dropped acks_forwarded "
     "finished_jobs_forgotten_early",
     "Federation": "queues_asked_for queues_wanted_elsewhere jobs_imported imported_at_most_once jobs_exported",
+    "Moves": "jobs_dead_limit jobs_dead_rejected jobs_dead_expired jobs_moved",
 }
 """Those of the original, then ours."""
 ON_REQUEST = ["Commandstats", "Busstats"]
@@ -99,6 +100,10 @@ def test_the_server_section_says_what_runs(local: LocalNode, client: LocalClient
         "getjob-frompattern",
         "getjob-withmeta",
         "getjob-withrequeue",
+        "nack-dead",
+        "nack-delay",
+        "nack-reason",
+        "nack-uncounted",
     ]
     assert (server["uptime_in_seconds"], server["uptime_in_days"]) == ("86405", "1")
     assert len(server["run_id"]) == 40

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from disqued.client import NewJob, calls
+from disqued.client import NewJob, calls, failing
 from disqued.client.calls import Call
 
 ID = "D-01234567-abcdefghijklmnopqrstuvwx-05a1"
@@ -47,7 +47,31 @@ WORDS: dict[str, tuple[Call[Any], tuple[object, ...]]] = {
     ),
     "ack": (calls.ack(ID, ID), ("ACKJOB", ID, ID)),
     "fast_ack": (calls.fast_ack(ID), ("FASTACK", ID)),
-    "nack": (calls.nack(ID), ("NACK", ID)),
+    "nack": (failing.nack(ID), ("NACK", ID)),
+    "nack for later": (
+        failing.nack(ID, ID, delay_ms=1500, reason="timeout: DELAY", uncounted=True),
+        ("NACK", ID, ID, "PDELAY", 1500, "REASON", b"timeout: DELAY", "UNCOUNTED"),
+    ),
+    "nack of a job that is rejected": (
+        failing.nack(ID, reason="bad", dead=True),
+        ("NACK", ID, "REASON", b"bad", "DEAD"),
+    ),
+    "nack with a long reason": (
+        failing.nack(ID, reason="ü" * 600 + "\udc80"),
+        ("NACK", ID, "REASON", ("ü" * 512).encode()),
+    ),
+    "movejob": (failing.movejob(ID, "q"), ("MOVEJOB", ID, "TO", "q")),
+    "movejob of several": (
+        failing.movejob([ID, ID], "q", keep_counters=True),
+        ("MOVEJOB", ID, ID, "TO", "q", "UNCOUNTED"),
+    ),
+    "redrive": (failing.redrive("q.dead"), ("REDRIVE", "q.dead")),
+    "redrive with all options": (
+        failing.redrive("q.dead", to="r", count=5, rate=10, reason="timeout*", older_s=60),
+        ("REDRIVE", "q.dead", "TO", "r", "COUNT", 5, "RATE", 10, "REASON", "timeout*", "OLDER", 60),
+    ),
+    "redrive_status": (failing.redrive_status("q.dead"), ("REDRIVE", "q.dead", "STATUS")),
+    "redrive_cancel": (failing.redrive_cancel("q.dead"), ("REDRIVE", "q.dead", "CANCEL")),
     "enqueue": (calls.enqueue(ID), ("ENQUEUE", ID)),
     "dequeue": (calls.dequeue(ID), ("DEQUEUE", ID)),
     "delete": (calls.delete(ID), ("DELJOB", ID)),
@@ -93,7 +117,11 @@ REPEATABLE: dict[str, tuple[Call[Any], bool]] = {
     "ack": (calls.ack(ID), True),
     "fast_ack": (calls.fast_ack(ID), True),
     "working": (calls.working(ID), True),
-    "nack": (calls.nack(ID), False),
+    "nack": (failing.nack(ID), False),
+    "movejob": (failing.movejob(ID, "q"), True),
+    "redrive": (failing.redrive("q"), False),
+    "redrive_status": (failing.redrive_status("q"), True),
+    "redrive_cancel": (failing.redrive_cancel("q"), True),
     "enqueue": (calls.enqueue(ID), False),
     "dequeue": (calls.dequeue(ID), False),
     "delete": (calls.delete(ID), False),
@@ -129,6 +157,7 @@ def test_only_idempotent_calls_are_repeated(call: Call[Any], repeat: bool) -> No
         (calls.add("q", "x", timeout_ms=250), 0.25),
         (calls.add("q", "x", timeout_ms=0), None),
         (calls.qlen("q"), 0.0),
+        (failing.movejob(ID, "q"), 5.0),
     ],
 )
 def test_call_knows_how_long_it_may_block(call: Call[Any], wait_s: float | None) -> None:
@@ -140,6 +169,8 @@ def test_call_without_arguments_is_refused_before_it_is_sent() -> None:
         calls.get([])
     with pytest.raises(ValueError, match="name of a command"):
         calls.execute()
+    with pytest.raises(ValueError, match="at least one job"):
+        failing.movejob([], "q")
 
 
 def test_add_to_without_queues_is_refused_before_it_is_sent() -> None:

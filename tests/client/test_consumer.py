@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import pytest
 
-from disqued.client import AsyncClient, Client, Job, ResponseError
+from disqued.client import AsyncClient, Client, Job, Reject, ResponseError, Retry
 from disqued.testing.processes import ServerProcess
 
 LONG_S = 20.0
@@ -45,10 +45,11 @@ class Handler:
 
 
 class NodeOfTheOriginal:
-    """A node in front of a broker; it refuses GETJOB WITHREQUEUE as nodes of the original do."""
+    """A node in front of a broker; it refuses GETJOB WITHREQUEUE and options of NACK as nodes of the original do."""
 
     def __init__(self, target: int) -> None:
         self.refused = 0
+        self.refused_nacks = 0
         self._target = target
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
@@ -74,6 +75,9 @@ class NodeOfTheOriginal:
                 if b"WITHREQUEUE" in data:
                     self.refused += 1
                     downstream.sendall(b"-ERR syntax error\r\n")
+                elif b"NACK" in data and (b"REASON" in data or b"UNCOUNTED" in data):
+                    self.refused_nacks += 1
+                    downstream.sendall(b"-BADID Invalid Job ID format.\r\n")
                 else:
                     upstream.sendall(data)
 
@@ -217,6 +221,45 @@ def test_handlers_get_no_metadata_from_a_node_that_does_not_know_it(connect: Any
     assert {job.meta for job in handler.seen} == {None}
 
 
+def test_node_of_the_original_gets_jobs_back_without_reasons(connect: Any, server: ServerProcess) -> None:
+    handler = Handler()
+    with NodeOfTheOriginal(server.port) as node:
+        client = connect([f"127.0.0.1:{node.port}"], discover=False)
+        client.add("mail", "bad job")
+        with client.consumer("mail", handler):
+            handler.wait_for(2)
+            until(lambda: client.info("jobs")["registered_jobs"] == "0")
+        assert node.refused_nacks == 1
+    assert [job.nacks for job in handler.seen] == [0, 1]
+
+
+def test_exception_of_a_handler_is_the_reason_of_its_dead_letter(client: Any) -> None:
+    handler = Handler()
+    client.qconf_set("mail", {"limit": 1})
+    client.add("mail", "bad job", retry_s=30)
+    with client.consumer("mail", handler):
+        until(lambda: client.qlen("mail.dead") == 1)
+    [dead] = client.jscan_details(queue="mail.dead")
+    assert (dead.reason, dead.origin_queue, dead.attempts_before) == ("ValueError: bad job", "mail", 1)
+    assert dead.dead_since_ms is not None
+
+
+def test_handler_can_delay_or_reject_its_job(client: Any) -> None:
+    def handler(job: Job) -> None:
+        if job.body == b"later":
+            raise Retry(delay_s=60, reason="not yet")
+        raise Reject("never")
+
+    later = client.add("mail", "later")
+    client.add("mail", "never", retry_s=30)
+    with client.consumer("mail", handler):
+        until(lambda: client.qlen("mail.dead") == 1 and client.show(later).nacks == 1)
+    details = client.show(later)
+    assert (details.state, details.reason) == ("active", "not yet")
+    [dead] = client.jscan_details(queue="mail.dead")
+    assert (dead.reason, dead.body) == ("never", b"never")
+
+
 def test_finished_job_is_not_renewed_any_more(client: Any, caplog: pytest.LogCaptureFixture) -> None:
     handler = Handler(hold=True)
     job_id = client.add("mail", "x")
@@ -241,7 +284,7 @@ def test_stop_waits_for_running_handlers_and_returns_prefetched_jobs(client: Any
         handler.release()
         consumer_stop.join(LONG_S)
     assert client.show(running) is None
-    assert [(job.id, job.nacks) for job in client.get("mail", with_counters=True)] == [(waiting, 1)]
+    assert [(job.id, job.attempts) for job in client.get("mail", with_counters=True)] == [(waiting, 0)], "uncounted"
     assert len(handler.seen) == 1
 
 
@@ -250,7 +293,9 @@ def test_stop_returns_jobs_whose_handlers_exceed_the_deadline(client: Any, caplo
     job_id = client.add("mail", "endless")
     with client.consumer("mail", handler, stop_within_s=0.05):
         handler.wait_for(1)
-    assert client.show(job_id).state == "queued"
+    details = client.show(job_id)
+    assert (details.state, details.attempts) == ("queued", 1)
+    assert details.reason == "the worker stopped before the handler ended"
     assert "stop timed out" in caplog.text
     handler.release()
 
@@ -348,6 +393,29 @@ def test_cancelled_run_returns_held_jobs(server: ServerProcess) -> None:
             details = await client.show(job_id)
             assert details is not None
             assert details.state == "queued"
+
+    asyncio.run(scenario())
+
+
+def test_cancelled_run_returns_unstarted_jobs_uncounted(server: ServerProcess) -> None:
+    async def scenario() -> None:
+        async with AsyncClient([f"127.0.0.1:{server.port}"]) as client:
+            running, waiting = await client.add("mail", "running"), await client.add("mail", "waiting")
+            begun = asyncio.Event()
+
+            async def handler(_: Job) -> None:
+                begun.set()
+                await asyncio.sleep(LONG_S)
+
+            task = asyncio.create_task(client.consumer("mail", handler, prefetch=1).run())
+            await begun.wait()
+            while await client.qlen("mail"):
+                pass
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            found = [await client.show(job_id) for job_id in (running, waiting)]
+            assert [(job.state, job.attempts) for job in found if job is not None] == [("queued", 1), ("queued", 0)]
 
     asyncio.run(scenario())
 

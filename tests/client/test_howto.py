@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from disqued.client import calls
+from disqued.client import calls, failing
 from disqued.client.consuming import ConsumerOptions
 from disqued.client.errors import BY_PREFIX
 from disqued.testing.processes import ServerProcess
@@ -67,10 +67,12 @@ def test_table_of_repeated_calls_matches_the_code() -> None:
         "hello": (),
         "info": (),
         "ping": (),
+        "movejob": ("D-x", "q"),
     }
+    builders = {**vars(calls), **vars(failing)}
     for column, repeat in ((0, True), (1, False)):
         names = {name for row in rows for name in re.findall(r"`(\w+)`", row[column])} - {"pause"}
-        for name in names & {*vars(calls)} - {
+        for name in names & {*builders} - {
             "qscan",
             "jscan",
             "jscan_details",
@@ -79,4 +81,4 @@ def test_table_of_repeated_calls_matches_the_code() -> None:
             "execute_many",
             "execute_ahead",
         }:
-            assert getattr(calls, name)(*arguments.get(name, ("D-x",))).repeat is repeat, name
+            assert builders[name](*arguments.get(name, ("D-x",))).repeat is repeat, name

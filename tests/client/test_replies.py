@@ -9,7 +9,7 @@ import pytest
 
 from disqued.client import replies
 from disqued.client.errors import ResponseError, UnexpectedReply
-from disqued.client.values import Hello, Job, JobId, NodeInfo
+from disqued.client.values import Hello, Job, JobId, NodeInfo, RedriveStatus
 from disqued.client.wire import Reply
 
 ID = b"D-01234567-abcdefghijklmnopqrstuvwx-05a1"
@@ -65,3 +65,8 @@ def test_unexpected_reply_is_an_error(decode: Callable[[Reply], Any], reply: Rep
 def test_error_inside_a_reply_is_raised() -> None:
     with pytest.raises(ResponseError, match="inner"):
         replies.jobs([[b"q", ResponseError("ERR inner"), b""]])
+
+
+def test_redrive_status_is_decoded_by_name() -> None:
+    reply: Reply = [b"moved", 3, b"left", 2, b"failed", 1, b"rate", 500, b"started", 1_700_000_000_000, b"more", b"x"]
+    assert replies.redrive_status(reply) == RedriveStatus(3, 2, 1, 500, 1_700_000_000_000)

@@ -26,6 +26,7 @@ from disqued.client.errors import (
     ClientClosed,
     ConnectionFailed,
     ConnectionLost,
+    DelayTooLong,
     DisqueError,
     JobAcknowledged,
     Loading,
@@ -43,6 +44,7 @@ from disqued.client.errors import (
     UnexpectedReply,
     WrongPassword,
 )
+from disqued.client.outcomes import Reject, Retry
 from disqued.client.tls import tls_context
 from disqued.client.values import (
     Hello,
@@ -54,6 +56,7 @@ from disqued.client.values import (
     PauseState,
     QueueSetting,
     QueueStats,
+    RedriveStatus,
     StoredSetting,
 )
 from disqued.client.wire import Argument, Reply
@@ -70,6 +73,7 @@ __all__ = [
     "ConnectionFailed",
     "ConnectionLost",
     "Consumer",
+    "DelayTooLong",
     "DisqueError",
     "Hello",
     "Job",
@@ -92,8 +96,11 @@ __all__ = [
     "QueueSetting",
     "QueueStats",
     "RateLimited",
+    "RedriveStatus",
+    "Reject",
     "Reply",
     "ResponseError",
+    "Retry",
     "StoredSetting",
     "TooLate",
     "UnexpectedReply",

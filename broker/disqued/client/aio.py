@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, S
 from types import TracebackType
 from typing import Self, TypeVar, Unpack
 
-from disqued.client import calls
+from disqued.client import calls, failing
 from disqued.client.aio_consumer import AsyncConsumer
 from disqued.client.base import BaseClient, Method
 from disqued.client.calls import Call, Scan
@@ -57,7 +57,11 @@ class AsyncClient(BaseClient):
     get_matching = Method(_one, calls.get_matching)
     ack = Method(_one, calls.ack)
     fast_ack = Method(_one, calls.fast_ack)
-    nack = Method(_one, calls.nack)
+    nack = Method(_one, failing.nack)
+    movejob = Method(_one, failing.movejob)
+    redrive = Method(_one, failing.redrive)
+    redrive_status = Method(_one, failing.redrive_status)
+    redrive_cancel = Method(_one, failing.redrive_cancel)
     enqueue = Method(_one, calls.enqueue)
     dequeue = Method(_one, calls.dequeue)
     delete = Method(_one, calls.delete)

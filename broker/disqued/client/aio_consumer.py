@@ -13,12 +13,12 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from disqued.client import calls
-from disqued.client.calls import Call
 from disqued.client.consuming import (
     FLUSH_JOBS,
     FLUSH_WITHIN_S,
     RECONNECT,
     ConsumerOptions,
+    Ending,
     Plan,
     log,
 )
@@ -68,8 +68,10 @@ class AsyncConsumer:
         helpers.append(asyncio.create_task(self._keep_renewing()))
         finisher = asyncio.create_task(self._keep_finishing())
         try:
-            await self._fetch_until_stopped()
-            self._return_unstarted_jobs()
+            try:
+                await self._fetch_until_stopped()
+            finally:
+                self._return_unstarted_jobs()
             await self._wait_for_running()
         finally:
             self._stopping.set()
@@ -207,13 +209,14 @@ class AsyncConsumer:
             await self._send(source, finishing)
         self._room.set()
 
-    async def _send(self, source: Session, endings: list[Call[int]]) -> None:
-        try:
-            results = await source.perform_many(endings)
-        except DisqueError as error:
-            self._plan.ended(endings, [error] * len(endings))
-        else:
-            self._plan.ended(endings, results)
+    async def _send(self, source: Session, endings: Sequence[Ending]) -> None:
+        while endings:
+            results: Sequence[int | DisqueError]
+            try:
+                results = await source.perform_many([ending.call for ending in endings])
+            except DisqueError as error:
+                results = [error] * len(endings)
+            endings = self._plan.ended(source, endings, results)
         self._plan.release(source)
 
     def _flush(self) -> None:
@@ -245,7 +248,7 @@ class AsyncConsumer:
             job = self._inbox.get_nowait()
             self._inbox.task_done()
             ids.append(job.id)
-        self._plan.give_back(ids)
+        self._plan.give_back_unstarted(ids)
         self._flush()
 
     async def _wait_for_running(self) -> None:

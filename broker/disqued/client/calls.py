@@ -14,7 +14,8 @@ are idempotent, even if they are executed on two different nodes:
 
 It is False for ADDJOB and ADDTO, which would create a second job (a `key` prevents that on one node, not on two); for
 NACK and ENQUEUE, because another worker may have the job by then; for DEQUEUE, DELJOB and PAUSE on one node, because
-the second attempt may reach another node; and for commands that the client does not know.
+the second attempt may reach another node; and for commands that the client does not know. The calls for jobs that fail
+are in `failing`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from disqued.client.values import (
     QueueStats,
     StoredSetting,
 )
-from disqued.client.wire import Argument, Reply, encode, to_bytes
+from disqued.client.wire import Argument, Reply, encode, flag_words, option_words, to_bytes
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -75,16 +76,6 @@ class Scan(Generic[T_co]):
         """Return the call for the page at `cursor`. Only the first may be repeated: a cursor belongs to one node."""
         arguments = (self.command, cursor, *self.options)
         return Call(arguments, replies.page(self.decode), repeat=cursor == 0)
-
-
-def _options(**values: Argument | None) -> tuple[Argument, ...]:
-    """Options with a value, in the order given; options that are None are omitted."""
-    return tuple(word for name, value in values.items() if value is not None for word in (name, value))
-
-
-def _flags(**values: bool) -> tuple[Argument, ...]:
-    """Options without a value."""
-    return tuple(name for name, value in values.items() if value)
 
 
 def _seconds(timeout_ms: int) -> float | None:
@@ -178,7 +169,7 @@ def add(
         QueueFull: the queue holds `maxlen` jobs, or as much as its settings allow.
         OutOfMemory: the node is at its memory limit.
     """
-    options = _options(
+    options = option_words(
         REPLICATE=replicate,
         DELAY=delay_s,
         RETRY=retry_s,
@@ -190,7 +181,7 @@ def add(
         PRIORITY=priority,
         META=meta,
     )
-    arguments = ("ADDJOB", queue, body, timeout_ms, *options, *_flags(ASYNC=asynchronous))
+    arguments = ("ADDJOB", queue, body, timeout_ms, *options, *flag_words(ASYNC=asynchronous))
     return Call(arguments, replies.job_id, repeat, _seconds(timeout_ms))
 
 
@@ -320,7 +311,7 @@ def get(
     if not names:
         raise ValueError("get() needs at least one queue")
     wait_s = 0.0 if nohang else _seconds(timeout_ms)
-    flags = _flags(NOHANG=nohang, WITHCOUNTERS=with_counters, WITHREQUEUE=with_requeue, WITHMETA=with_meta)
+    flags = flag_words(NOHANG=nohang, WITHCOUNTERS=with_counters, WITHREQUEUE=with_requeue, WITHMETA=with_meta)
     arguments = ("GETJOB", *flags, "TIMEOUT", timeout_ms, "COUNT", count, "FROM", *names)
     return Call(arguments, replies.jobs, repeat=True, wait_s=wait_s)
 
@@ -374,18 +365,6 @@ def fast_ack(*ids: str) -> Call[int]:
         BadJobId: an argument is not a job ID; no job was acknowledged.
     """
     return Call(("FASTACK", *ids), replies.integer, repeat=True)
-
-
-def nack(*ids: str) -> Call[int]:
-    """Return jobs to their queues for immediate redelivery, counted as failures (Disque command NACK).
-
-    Returns how many jobs were queued again.
-
-    Raises:
-        BadJobId: an argument is not a job ID; no job was returned.
-        ConnectionLost: unknown; jobs that were not returned are delivered again after their retry time.
-    """
-    return Call(("NACK", *ids), replies.integer)
 
 
 def enqueue(*ids: str) -> Call[int]:
@@ -472,7 +451,7 @@ def qscan(
         ConnectionLost: the connection broke after the first page; start the scan again.
     """
     return Scan(
-        "QSCAN", _options(COUNT=page_size, MINLEN=min_len, MAXLEN=max_len, IMPORTRATE=import_rate), replies.text
+        "QSCAN", option_words(COUNT=page_size, MINLEN=min_len, MAXLEN=max_len, IMPORTRATE=import_rate), replies.text
     )
 
 
@@ -503,7 +482,7 @@ def pause(queue: str, state: PauseState | Literal["state"] = "state", *, everywh
 
     Returns the state after the call; `state` only returns it. `everywhere` pauses the queue on all nodes.
     """
-    flags = _flags(bcast=everywhere)
+    flags = flag_words(bcast=everywhere)
     return Call(("PAUSE", queue, state, *flags), replies.pause_state, repeat=everywhere or state == "state")
 
 

@@ -13,12 +13,12 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from disqued.client import calls
-from disqued.client.calls import Call
 from disqued.client.consuming import (
     FLUSH_JOBS,
     FLUSH_WITHIN_S,
     RECONNECT,
     ConsumerOptions,
+    Ending,
     Plan,
     log,
 )
@@ -68,8 +68,10 @@ class Consumer:
         for thread in (*helpers, renewer, finisher):
             thread.start()
         try:
-            self._fetch_until_stopped()
-            self._return_unstarted_jobs()
+            try:
+                self._fetch_until_stopped()
+            finally:
+                self._return_unstarted_jobs()
             self._wait_for_running()
         finally:
             self._stopping.set()
@@ -196,13 +198,14 @@ class Consumer:
         for source, finishing in endings:
             self._send(source, finishing)
 
-    def _send(self, source: Session, endings: list[Call[int]]) -> None:
-        try:
-            results = run_now(source.perform_many(endings))
-        except DisqueError as error:
-            self._plan.ended(endings, [error] * len(endings))
-        else:
-            self._plan.ended(endings, results)
+    def _send(self, source: Session, endings: Sequence[Ending]) -> None:
+        while endings:
+            results: Sequence[int | DisqueError]
+            try:
+                results = run_now(source.perform_many([ending.call for ending in endings]))
+            except DisqueError as error:
+                results = [error] * len(endings)
+            endings = self._plan.ended(source, endings, results)
         self._plan.release(source)
 
     def _flush(self) -> None:
@@ -232,7 +235,7 @@ class Consumer:
                 break
             if job is not None:
                 ids.append(job.id)
-        self._plan.give_back(ids)
+        self._plan.give_back_unstarted(ids)
         self._flush()
 
     def _wait_for_running(self) -> None:

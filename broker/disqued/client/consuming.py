@@ -10,9 +10,12 @@ A consumer moves to the node that created most of its jobs (see `locality`). It 
 that delivered it, because another node may not know the job. For a moment after the move it also asks the former node
 for jobs, which may have imported some for this consumer.
 
-When the consumer stops, it fetches no more jobs, returns jobs that have not started at once, waits for the running
-handlers up to a deadline, and then returns the other jobs. When a connection is lost, the consumer keeps its jobs and
-sends their results after it has reconnected.
+When the consumer stops, it fetches no more jobs, returns jobs that have not started at once and uncounted, waits for
+the running handlers up to a deadline, and then returns the other jobs. When a connection is lost, the consumer keeps
+its jobs and sends their results after it has reconnected.
+
+The reason, the delay and the other options of NACK (`outcomes`) go to nodes that know them. A node that does not takes
+an option for a wrong job ID, refuses the whole NACK and gets it again without options, as all later ones.
 
 One rule about order: a WORKING that arrives after the NACK of the same job removes the job from its queue for a whole
 retry time. So a consumer stops renewing a job before it sends the result, and sends no result while a renewal is in
@@ -23,13 +26,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypedDict
 
 from disqued.client import calls
 from disqued.client.calls import Call
 from disqued.client.errors import (
+    BadJobId,
     ConnectionFailed,
     ConnectionLost,
     DisqueError,
@@ -42,6 +46,7 @@ from disqued.client.errors import (
 )
 from disqued.client.locality import DRAIN_S, Locality
 from disqued.client.nodes import Address
+from disqued.client.outcomes import INTERRUPTED, PLAIN, UNSTARTED, GiveBack, Reject, Retry, give_back_after
 from disqued.client.renewals import RenewalSchedule
 from disqued.client.session import Session
 from disqued.client.values import Job
@@ -98,7 +103,16 @@ class Results:
     """The jobs of one node whose results were not sent yet."""
 
     done: list[str] = field(default_factory=list)
-    failed: list[str] = field(default_factory=list)
+    given_back: dict[GiveBack, list[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """A call that finishes jobs or gives them back."""
+
+    ids: tuple[str, ...]
+    call: Call[int]
+    how: GiveBack = PLAIN
 
 
 class Plan:
@@ -143,6 +157,7 @@ class Plan:
         self._without_requeue: Address | None = None
         self._with_meta = with_meta
         self._without_meta: Address | None = None
+        self._without_nack_options: Address | None = None
 
     @property
     def has_room(self) -> bool:
@@ -188,6 +203,7 @@ class Plan:
         """Record that the node was lost: another version may run there when it is back."""
         self._without_requeue = None
         self._without_meta = None
+        self._without_nack_options = None
         if source is self._former:
             self._former = None
 
@@ -228,52 +244,70 @@ class Plan:
     def settle(self, job: Job, error: Exception | None) -> None:
         """Note the result of a job whose handler returned, or raised `error`, unless the job was returned before."""
         if error is not None:
-            log.error("handler failed, the job returns to its queue job=%s queue=%r", job.id, job.queue, exc_info=error)
+            _log_failure(job, error)
         with self._lock:
             if self.schedule.release(job.id):
-                results = self._results_for(job.id)
-                (results.done if error is None else results.failed).append(job.id)
+                if error is None:
+                    self._results_for(job.id).done.append(job.id)
+                else:
+                    self._note_given_back(job.id, give_back_after(error))
 
-    def give_back(self, ids: Iterable[str]) -> None:
-        """Note that these jobs return to their queues, except those that are not held any more."""
+    def give_back_unstarted(self, ids: Iterable[str]) -> None:
+        """Note that these jobs, which no handler has begun, return to their queues; not those that are held no more."""
         with self._lock:
             for job_id in ids:
                 if self.schedule.release(job_id):
-                    self._results_for(job_id).failed.append(job_id)
+                    self._note_given_back(job_id, UNSTARTED)
 
     def give_all_back(self) -> None:
         """Note that all held jobs return to their queues; later results of their handlers are ignored."""
         with self._lock:
             for job_id in self.schedule.release_all():
-                self._results_for(job_id).failed.append(job_id)
+                self._note_given_back(job_id, INTERRUPTED)
+
+    def _note_given_back(self, job_id: str, how: GiveBack) -> None:
+        self._results_for(job_id).given_back.setdefault(how, []).append(job_id)
 
     def _results_for(self, job_id: str) -> Results:
         """Return where to note the result of a job that is not held any more."""
         self.unsent += 1
         return self._results.setdefault(self._sources.pop(job_id), Results())
 
-    def endings(self) -> list[tuple[Session, list[Call[int]]]]:
+    def endings(self) -> list[tuple[Session, list[Ending]]]:
         """Return the calls that finish the jobs whose results were noted since the last call, by session."""
         with self._lock:
             found, self._results = self._results, {}
             self.unsent = 0
-        return [
-            (source, [*_in_parts(self._finish, results.done), *_in_parts(calls.nack, results.failed)])
-            for source, results in found.items()
-        ]
+        return [(source, self._endings_at(source, results)) for source, results in found.items()]
 
-    @staticmethod
-    def ended(endings: Iterable[Call[int]], results: Iterable[int | DisqueError]) -> None:
-        """Report the calls of `endings` that failed."""
+    def _endings_at(self, source: Session, results: Results) -> list[Ending]:
+        endings = [Ending(ids, self._finish(*ids)) for ids in _in_parts(results.done)]
+        no_options = source.node is not None and source.node == self._without_nack_options
+        for how, given_back in results.given_back.items():
+            known = PLAIN if no_options else how
+            endings += [Ending(ids, known.call(*ids), known) for ids in _in_parts(given_back)]
+        return endings
+
+    def ended(self, source: Session, endings: Sequence[Ending], results: Sequence[int | DisqueError]) -> list[Ending]:
+        """Report the calls that failed. Returns those to send instead of calls whose options the node does not know.
+
+        Such a node takes an option for a job ID and has done nothing.
+        """
+        instead: list[Ending] = []
         for ending, error in zip(endings, results, strict=True):
-            if isinstance(error, DisqueError):
-                ids = ",".join(str(job_id) for job_id in ending.arguments[1:])
-                log.warning(
-                    "%s failed, the jobs are delivered again after their retry time jobs=%s error=%r",
-                    ending.name,
-                    ids,
-                    str(error),
-                )
+            if not isinstance(error, DisqueError):
+                continue
+            if isinstance(error, BadJobId) and ending.how != PLAIN:
+                self._without_nack_options = source.node
+                instead.append(Ending(ending.ids, PLAIN.call(*ending.ids)))
+                continue
+            log.warning(
+                "%s failed, the jobs are delivered again after their retry time jobs=%s error=%r",
+                ending.call.name,
+                ",".join(ending.ids),
+                str(error),
+            )
+        return instead
 
     def due(self, now_s: float) -> list[tuple[Session, list[str]]]:
         """Return the jobs to renew now, by session."""
@@ -297,6 +331,15 @@ class Plan:
                 log.warning("renewal failed job=%s error=%r", job_id, str(result))
 
 
-def _in_parts(finish: Callable[..., Call[int]], ids: Sequence[str]) -> Iterator[Call[int]]:
-    """Return calls that finish all jobs, a bounded number of them each."""
-    return (finish(*ids[first : first + FLUSH_JOBS]) for first in range(0, len(ids), FLUSH_JOBS))
+def _log_failure(job: Job, error: Exception) -> None:
+    if isinstance(error, Retry):
+        log.info("handler wants the job again job=%s queue=%r delay_s=%s", job.id, job.queue, error.delay_s)
+    elif isinstance(error, Reject):
+        log.warning("handler rejected the job job=%s queue=%r reason=%r", job.id, job.queue, str(error))
+    else:
+        log.error("handler failed, the job returns to its queue job=%s queue=%r", job.id, job.queue, exc_info=error)
+
+
+def _in_parts(ids: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Return all IDs, a bounded number of them at a time."""
+    return (tuple(ids[first : first + FLUSH_JOBS]) for first in range(0, len(ids), FLUSH_JOBS))

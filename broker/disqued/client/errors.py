@@ -83,6 +83,10 @@ class TooLate(ResponseError):
     """`TOOLATE`: more than half of the job's time to live has passed; its delivery can no longer be postponed."""
 
 
+class DelayTooLong(ResponseError):
+    """`TTL`: the job expires before the delay of `nack` ends. It was not returned; use a shorter delay."""
+
+
 class OutOfMemory(ResponseError):
     """`OOM`: the node is at its memory limit and accepts no new jobs. The command was not executed."""
 
@@ -120,6 +124,7 @@ BY_PREFIX: dict[str, type[ResponseError]] = {
     "NOJOB": NoSuchJob,
     "ACKED": JobAcknowledged,
     "TOOLATE": TooLate,
+    "TTL": DelayTooLong,
     "OOM": OutOfMemory,
     "NOAUTH": AuthenticationRequired,
     "WRONGPASS": WrongPassword,

@@ -20,6 +20,7 @@ from disqued.client.values import (
     PauseState,
     QueueSetting,
     QueueStats,
+    RedriveStatus,
     StoredSetting,
 )
 from disqued.client.wire import Reply, to_text
@@ -150,6 +151,12 @@ def job_details(reply: Reply) -> JobDetails:
         body=optional(body)(field("body")),
         priority=integer(named.get("priority", 0)),
         meta=body(named.get("meta", b"")),
+        reason=optional(text)(named.get("reason")),
+        origin_queue=optional(text)(named.get("origin-queue")),
+        origin_id=optional(job_id)(named.get("origin-id")),
+        moves=integer(named.get("moves", 0)),
+        attempts_before=integer(named.get("attempts", 0)),
+        dead_since_ms=_optional_integer(named.get("dead-since")),
     )
 
 
@@ -169,6 +176,18 @@ def queue_stats(reply: Reply) -> QueueStats:
         jobs_out=integer(field("jobs-out")),
         pause=pause_state(field("pause")),
         length_by_priority={band: integer(count) for band, count in by_priority.items()},
+    )
+
+
+def redrive_status(reply: Reply) -> RedriveStatus:
+    """Decode the reply of REDRIVE STATUS."""
+    field = _known(reply, "REDRIVE STATUS")
+    return RedriveStatus(
+        moved=integer(field("moved")),
+        left=integer(field("left")),
+        failed=integer(field("failed")),
+        rate=integer(field("rate")),
+        started_ms=integer(field("started")),
     )
 
 

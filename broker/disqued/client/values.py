@@ -45,6 +45,16 @@ class Job:
     meta: bytes | None = None
     priority: int | None = None
 
+    @property
+    def attempts(self) -> int | None:
+        """How often the job failed before this delivery: NACKs and additional deliveries, as this node counts them.
+
+        None unless the call requested the counters.
+        """
+        if self.nacks is None or self.additional_deliveries is None:
+            return None
+        return self.nacks + self.additional_deliveries
+
 
 @dataclass(frozen=True, slots=True)
 class JobDetails:
@@ -71,6 +81,23 @@ class JobDetails:
     body: bytes | None
     priority: int = 0
     meta: bytes = b""
+    reason: str | None = None
+    """Why the job failed last, as a worker or a node said."""
+    origin_queue: str | None = None
+    """The queue of the job that this one was made of, by a move or as a dead letter."""
+    origin_id: JobId | None = None
+    """The first job of a chain of moves."""
+    moves: int = 0
+    """How many moves led to this job."""
+    attempts_before: int = 0
+    """How often the previous job of a chain of moves failed."""
+    dead_since_ms: int | None = None
+    """Unix milliseconds since which the job is a dead letter; None if it is none."""
+
+    @property
+    def attempts(self) -> int:
+        """How often the job failed: NACKs and additional deliveries, as this node counts them."""
+        return self.nacks + self.additional_deliveries
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +119,17 @@ class QueueStats:
     jobs_out: int
     pause: PauseState
     length_by_priority: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RedriveStatus:
+    """How far a REDRIVE is, over all nodes. `rate` is in jobs per second, `started_ms` in unix milliseconds."""
+
+    moved: int
+    left: int
+    failed: int
+    rate: int
+    started_ms: int
 
 
 @dataclass(frozen=True, slots=True)

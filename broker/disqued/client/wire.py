@@ -48,6 +48,16 @@ def encode(arguments: Sequence[Argument]) -> bytes:
     return request([argument if isinstance(argument, bytes) else to_bytes(argument) for argument in arguments])
 
 
+def option_words(**values: Argument | None) -> tuple[Argument, ...]:
+    """Return options with a value, in the order given; options that are None are omitted."""
+    return tuple(word for name, value in values.items() if value is not None for word in (name, value))
+
+
+def flag_words(**values: bool) -> tuple[Argument, ...]:
+    """Return the options without a value that are set."""
+    return tuple(name for name, value in values.items() if value)
+
+
 class Decoder:
     """Turns a stream of bytes into complete replies, in order."""
 
