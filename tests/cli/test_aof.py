@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from cli.running import TIMEOUT_S, Disque
-from disqued.cli.checkaof import USAGE, main
+from disqued.cli.checkaof import USAGE, USAGE_CONVERT, main
 from disqued.cli.exits import Exit
 from persistence.samples import VECTORS, make_records
 
@@ -59,7 +59,7 @@ def test_command_is_installed() -> None:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        ((), USAGE),
+        ((), f"{USAGE}\n{USAGE_CONVERT}"),
         (("--mend", "file"), "Invalid argument: --mend"),
         (("a", "b", "c"), "Invalid arguments"),
         (("no-such-file",), "Cannot open file: no-such-file"),
@@ -67,7 +67,7 @@ def test_command_is_installed() -> None:
     ],
 )
 def test_invalid_arguments_are_refused(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], text: str) -> None:
-    assert run(capsys, *words) == (1, [text])
+    assert run(capsys, *words) == (1, text.splitlines())
 
 
 def test_valid_file_passes(capsys: pytest.CaptureFixture[str], aof: Path) -> None:

@@ -1,9 +1,9 @@
-"""The command `disque-check-aof [--fix] <file>`: checks an append-only file, and repairs it.
+"""The command `disque-check-aof`: checks an append-only file, repairs it with `--fix`, or converts it for the original.
 
 Texts and exit statuses are those of the original's tool. The original checks only the framing; this tool also decodes
 the jobs, verifies their checksums, and finds the records after a damaged part. `--fix` truncates an incomplete end, as
 in the original. In all other cases it writes the valid records to a new file, which replaces the damaged one, and keeps
-the damaged one under another name.
+the damaged one under another name. For `--for-original` see `cli.fororiginal`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from disqued.persistence.check import Check
 
 USAGE = "Usage: disque-check-aof [--fix] <file.aof>"
+USAGE_CONVERT = "       disque-check-aof --for-original <file.aof> <new file.aof>"
 MAX_SHOWN = 100
 """How many damaged parts are listed."""
 COPY_BYTES = 1 << 20
@@ -39,11 +40,15 @@ def run(words: Sequence[str]) -> Exit:
     """Like `main`, but raises exceptions for errors."""
     match list(words):
         case []:
-            return _end(USAGE)
+            return _end(f"{USAGE}\n{USAGE_CONVERT}")
         case [path]:
             return check_file(path, fix=False)
         case ["--fix", path]:
             return check_file(path, fix=True)
+        case ["--for-original", source, target]:
+            from disqued.cli.fororiginal import convert_file  # noqa: PLC0415  imports parts of the broker
+
+            return convert_file(source, target)
         case [word, _]:
             return _end(f"Invalid argument: {word}")
         case _:
