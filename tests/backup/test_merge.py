@@ -7,8 +7,11 @@ import pytest
 from disqued.backup.errors import BackupError
 from disqued.backup.merge import Merge, Merged, Outcome, entries
 from disqued.core.cluster.holders import Holders
+from disqued.core.jobs.attributes import META, PRIORITY, REASON, i32_value
+from disqued.core.jobs.attributes import of as attributes_of
 from disqued.core.jobs.job import ACTIVE, BCAST_QUEUED, DELIVERED, QUEUED, Job
-from disqued.persistence.records import forget, keep
+from disqued.core.lifecycle.records import sealed
+from disqued.persistence.records import EXTENDED, forget, keep
 from disqued.resp.writer import request
 
 NOW_S = 1_800_000_000
@@ -155,3 +158,44 @@ def test_damage_is_an_error_that_tells_the_place(at: int) -> None:
 def test_a_copy_that_is_cut_off_is_an_error() -> None:
     with pytest.raises(BackupError, match="is damaged at byte 0"):
         merged(there(QUEUED)[:-1])
+
+
+def urgent(extra: dict[int, bytes], state: int = ACTIVE) -> bytes:
+    made = job()
+    made.extra = attributes_of(extra)
+    return there(state, made)
+
+
+def waits(until_ms: int, nacks: int = 1) -> bytes:
+    return request((b"POSTPONE", sealed(b"POSTPONE", b"%b %d %d 1" % (JOB, until_ms, nacks))))
+
+
+def test_attributes_are_those_of_all_copies() -> None:
+    first, reasoned = {PRIORITY: i32_value(3), META: b"trace"}, {PRIORITY: i32_value(3), REASON: b"no such user"}
+    [one] = merged(EXTENDED + urgent(first, QUEUED), EXTENDED + urgent(first) + urgent(reasoned), there())
+    assert one.job.extra is not None
+    assert one.job.extra.values() == {PRIORITY: i32_value(3), META: b"trace", REASON: b"no such user"}
+
+
+@pytest.mark.parametrize(
+    ("copies", "until_ms", "nacks"),
+    [
+        ([EXTENDED + there() + waits(NOW_S * 1000 + 5000)], NOW_S * 1000 + 5000, 1),
+        ([there() + waits(7), there() + waits(9, 4), there()], 9, 4),
+        ([there() + waits(7), there(QUEUED)], 0, 1),
+        ([there()], 0, 0),
+        ([waits(7)], 0, 0),
+    ],
+    ids=["one copy", "the latest time", "queued elsewhere", "no delay", "a delay without its job"],
+)
+def test_a_job_that_a_worker_gave_back_for_later_keeps_its_delay(
+    copies: list[bytes], until_ms: int, nacks: int
+) -> None:
+    found = merged(*copies)
+    assert [(one.until_ms, one.job.nacks) for one in found] == [(until_ms, nacks)] * bool(copies != [waits(7)])
+
+
+def test_delays_and_formats_are_no_settings() -> None:
+    merge = Merge(NOW_S)
+    merge.take(0, entries([EXTENDED + there() + waits(7) + request((b"PAUSE", b"mail", b"in"))], "a copy"), "a copy")
+    assert merge.settings == [(b"PAUSE", b"mail", b"in")]

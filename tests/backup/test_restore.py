@@ -194,6 +194,24 @@ def test_fields_of_jobs_are_restored(nodes_of: MakeCluster, tmp_path: Path) -> N
     assert new.call("PAUSE", "stopped", "state") == b"in"
 
 
+def test_attributes_and_delays_of_failed_jobs_are_restored(nodes_of: MakeCluster, tmp_path: Path) -> None:
+    old = start(nodes_of("old", 2))
+    [urgent] = add(old[0], 1, 2, "PRIORITY", 7, "META", "trace", queue="urgent")
+    [failed] = add(old[0], 1, 2, queue="failed")
+    old[0].call("GETJOB", "FROM", "failed")
+    assert old[0].call("NACK", failed, "DELAY", 3600, "REASON", "no such user") == 1
+    create(old[1], tmp_path / "backups")
+    new = restore(tmp_path / "backups", nodes_of("new", 2))
+    for node in new:
+        job = node.show(urgent)
+        assert job is not None
+        assert (job[b"priority"], job[b"meta"]) == (7, b"trace")
+        job = node.show(failed)
+        assert job is not None
+        assert (job[b"state"], job[b"nacks"], job[b"reason"]) == (b"active", 1, b"no such user")
+        assert 3_000_000 < job[b"next-requeue-within"] <= 3_600_000
+
+
 def test_at_most_once_jobs_are_queued_on_request(nodes_of: MakeCluster, tmp_path: Path) -> None:
     old = start(nodes_of("old", 2))
     waiting = add(old[0], 10, 1, "RETRY", 0, queue="once")

@@ -12,14 +12,17 @@ from enum import StrEnum
 from typing import Final
 
 from disqued.backup.errors import BackupError
+from disqued.core.jobs.attributes import Attributes
+from disqued.core.jobs.attributes import merged as merged_attributes
 from disqued.core.jobs.codec import CorruptJob, Unpacked
 from disqued.core.jobs.job import BCAST_QUEUED, BCAST_WILLQUEUE, DELIVERED, QUEUED, Job
 from disqued.core.jobs.jobid import JOB_ID_BYTES
 from disqued.core.lifecycle.records import RecordFormat, Words
 from disqued.core.runtime.recordkind import record_table
+from disqued.delivery.postpone import POSTPONE_RECORD, parse_record
 from disqued.node import ROOMS
 from disqued.persistence.backup import MOVED
-from disqued.persistence.parse import DELJOB, LOADJOB, Entry, job_of
+from disqued.persistence.parse import DELJOB, FORMAT, LOADJOB, Entry, job_of
 from disqued.persistence.reader import EntryReader
 
 _PAUSE: Final = b"PAUSE"
@@ -66,7 +69,7 @@ def unpacked(entry: Entry, what: str) -> Unpacked:
 class _Seen:
     """What the copies say about one job."""
 
-    __slots__ = ("copy", "deliveries", "finished_in", "flags", "nacks", "offset", "queued")
+    __slots__ = ("copy", "deliveries", "extra", "finished_in", "flags", "nacks", "offset", "queued", "until_ms")
 
     def __init__(self) -> None:
         self.finished_in = -1
@@ -79,6 +82,10 @@ class _Seen:
         """BCAST_QUEUED if all copies have it, DELIVERED if any has it."""
         self.nacks = 0
         self.deliveries = 0
+        self.extra: Attributes | None = None
+        """The attributes of all records."""
+        self.until_ms = 0
+        """The latest time until which a copy has the job wait, in unix milliseconds; 0 if none does."""
 
 
 class Outcome(StrEnum):
@@ -98,6 +105,8 @@ class Merged:
     job: Job
     queued: bool
     outcome: Outcome
+    until_ms: int = 0
+    """When a job may be queued that a worker gave back for later, in unix milliseconds; 0 for other jobs."""
 
 
 @dataclass
@@ -121,7 +130,9 @@ class Merge:
                     self._take_job(copy, entry, found)
             elif words[0] in {DELJOB, MOVED}:
                 self._take_end(copy, words[1], finished=words[0] == DELJOB)
-            else:
+            elif words[0] == POSTPONE_RECORD:
+                self._take_delay(entry)
+            elif words[0] != FORMAT:  # the new file says itself which format it has
                 settings[words[0], words[1]] = tuple(words)
         for (kind, name), last in settings.items():
             self._take_setting(kind, name, last)
@@ -138,6 +149,18 @@ class Merge:
         seen.flags = (seen.flags & job.flags & BCAST_QUEUED) | ((seen.flags | job.flags) & DELIVERED)
         seen.nacks = max(seen.nacks, int(job.nacks))
         seen.deliveries = max(seen.deliveries, int(job.additional_deliveries))
+        seen.extra = merged_attributes(seen.extra, job.extra)
+
+    def _take_delay(self, entry: Entry) -> None:
+        """Note the delay of a job. It follows the record of its job."""
+        assert entry.format is not None
+        words = entry.format.opened(entry.words)
+        assert words is not None  # the reader would have found damage
+        job_id, until_ms, nacks = parse_record(words[1])
+        seen = self._seen.get(job_id)
+        if seen is not None:
+            seen.until_ms = max(seen.until_ms, until_ms)
+            seen.nacks = max(seen.nacks, nacks)
 
     def _take_end(self, copy: int, job_id: bytes, *, finished: bool) -> None:
         seen = self._seen.setdefault(job_id, _Seen())
@@ -172,7 +195,8 @@ class Merge:
         was_queued = bool(seen.flags) or (seen.queued and job.retry_s > 0)
         job.flags = BCAST_WILLQUEUE | BCAST_QUEUED if was_queued else BCAST_WILLQUEUE
         job.nacks, job.additional_deliveries = seen.nacks, seen.deliveries
-        return Merged(job, seen.queued, self._outcome(job, seen))
+        job.extra = seen.extra
+        return Merged(job, seen.queued, self._outcome(job, seen), 0 if seen.queued else seen.until_ms)
 
     def _outcome(self, job: Job, seen: _Seen) -> Outcome:
         if seen.finished_in >= 0 or (job.retry_s == 0 and seen.flags & DELIVERED):

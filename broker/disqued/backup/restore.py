@@ -28,7 +28,9 @@ from disqued.core.cluster.peer import Peer
 from disqued.core.cluster.view import ClusterView
 from disqued.core.jobs.job import ACTIVE, BCAST_QUEUED, BCAST_WILLQUEUE, QUEUED
 from disqued.core.jobs.jobid import JobIds
+from disqued.delivery.postpone import record_words
 from disqued.membership.nodesconf import encode
+from disqued.node import ROOMS
 from disqued.persistence.marker import MARKER, UNFINISHED_RESTORE, text_of
 from disqued.persistence.records import forget
 from disqued.persistence.recordwriter import RecordWriter
@@ -135,6 +137,8 @@ def _record(writer: RecordWriter, found: Merged, node_id: bytes, *, owner: bool)
         job.flags = BCAST_QUEUED | BCAST_WILLQUEUE
     pieces: list[bytes] = []
     writer.keep(pieces, job, QUEUED if found.queued and owner else ACTIVE, node_id, with_sum=True)
+    if found.until_ms:
+        writer.note(pieces, record_words(job.id, found.until_ms, job.nacks, here=owner), ROOMS.record_table)
     return pieces
 
 

@@ -28,7 +28,7 @@ from disqued.core.runtime.recordkind import RecordKind
 from disqued.core.runtime.state import NodeState
 from disqued.jobmessages import job_held_with
 
-_RECORD: Final = b"POSTPONE"
+POSTPONE_RECORD: Final = b"POSTPONE"
 _SOON_MS: Final = 2 * (WILLQUEUE_LEAD_MS + JITTER_MS)
 _MAX_TOLD_MS: Final = (1 << 32) - 1
 """The message has 32 bits for the delay. A holder asks again when that is over."""
@@ -86,7 +86,18 @@ def _note(state: NodeState, job: Job) -> None:
 
 def _record_of(state: NodeState, job: Job) -> Words:
     at_ms: i64 = job.requeue_at_ms + state.wall_ahead_s * 1000
-    return (_RECORD, b"%b %d %d %d" % (job.id, at_ms, job.nacks, job.flags & DELAYED != 0))
+    return record_words(job.id, at_ms, i64(job.nacks), here=job.flags & DELAYED != 0)
+
+
+def record_words(job_id: bytes, at_ms: i64, nacks: i64, *, here: bool) -> Words:
+    """The record of a job that waits until `at_ms`, in unix milliseconds. `here`: not for another node."""
+    return (POSTPONE_RECORD, b"%b %d %d %d" % (job_id, at_ms, nacks, here))
+
+
+def parse_record(content: bytes) -> tuple[bytes, int, int]:
+    """The ID, the time in unix milliseconds and the NACKs in the content of a valid record."""
+    parts = content.split(b" ")
+    return parts[0], int(parts[1]), int(parts[2])
 
 
 def record_fault(words: list[bytes]) -> str:
