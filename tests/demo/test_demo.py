@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -58,6 +59,10 @@ def test_counts_agree_although_a_node_and_a_worker_are_killed() -> None:
     copies = re.findall(r"node \d\W+(?:producers|workers|nobody)\W+(\d+)", done.stdout)
     assert sum(map(int, copies)) >= files, "each job has two copies; some jobs may be done before the producer asks"
     assert re.search(r"OK: [\d,]+ definitions, the same as counted without the broker", done.stdout)
+    assert done.stdout.index("the same as counted") < done.stdout.index("Dead letters in demo:mails.dead")
+    letters = re.findall(r"(\S+) +│ demo:mails +│ +(\d+) │ ValueError: the address has no @", done.stdout)
+    assert letters == [("berta.example", "3"), ("carl(at)example", "3"), ("dora", "3")]
+    assert "moved back to their queue; 40 of 40 mails were sent" in done.stdout
     assert "\x1b" not in done.stdout, "plain text without a terminal"
     assert not is_listening(port), "the nodes stop with the demonstration"
 
@@ -77,6 +82,10 @@ def test_cluster_on_a_terminal_runs_until_interrupted() -> None:
         screen += os.read(ours, 65536)
     assert is_listening(port)
     assert b"disque -p %d" % port in screen
+    page = re.search(rb"See why in the console: (http://127.0.0.1:\d+/)#queue=demo:mails.dead", screen)
+    assert page is not None
+    with urlopen(page[1].decode(), timeout=20) as reply:
+        assert b"<title>" in reply.read()
     process.send_signal(signal.SIGINT)
     assert process.wait(20) == 0
     os.close(ours)

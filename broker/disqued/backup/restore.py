@@ -138,7 +138,7 @@ def _record(writer: RecordWriter, found: Merged, node_id: bytes, *, owner: bool)
     pieces: list[bytes] = []
     writer.keep(pieces, job, QUEUED if found.queued and owner else ACTIVE, node_id, with_sum=True)
     if found.until_ms:
-        writer.note(pieces, record_words(job.id, found.until_ms, job.nacks, here=owner), ROOMS.record_table)
+        writer.note(pieces, record_words(job.id, found.until_ms, int(job.nacks), here=owner), ROOMS.record_table)
     return pieces
 
 

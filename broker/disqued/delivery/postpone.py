@@ -86,10 +86,10 @@ def _note(state: NodeState, job: Job) -> None:
 
 def _record_of(state: NodeState, job: Job) -> Words:
     at_ms: i64 = job.requeue_at_ms + state.wall_ahead_s * 1000
-    return record_words(job.id, at_ms, i64(job.nacks), here=job.flags & DELAYED != 0)
+    return record_words(job.id, int(at_ms), int(job.nacks), here=job.flags & DELAYED != 0)
 
 
-def record_words(job_id: bytes, at_ms: i64, nacks: i64, *, here: bool) -> Words:
+def record_words(job_id: bytes, at_ms: int, nacks: int, *, here: bool) -> Words:
     """The record of a job that waits until `at_ms`, in unix milliseconds. `here`: not for another node."""
     return (POSTPONE_RECORD, b"%b %d %d %d" % (job_id, at_ms, nacks, here))
 

@@ -18,6 +18,7 @@ from rich.console import Console
 from disqued.build import FLAVOUR
 from disqued.demo import summary
 from disqued.demo.cluster import BrokerNode, Cluster, choose_ports, running_cluster
+from disqued.demo.failing import BAD, DEAD, JOBS, LIMIT, QUEUE, FailingJobs
 from disqued.demo.outage import Outage
 from disqued.demo.producer import COPIES
 from disqued.demo.report import NodeReport, Report
@@ -43,8 +44,11 @@ def main(arguments: list[str] | None = None) -> int:
         with running_cluster(choose_ports(options.port)) as cluster:
             _introduce(console, cluster, options, len(names))
             status = _demonstrate(console, cluster, options, names)
-            if status == 0 and console.is_terminal:
-                _serve(console, cluster)
+            if status == 0:
+                failing = FailingJobs(cluster)
+                _fail_and_redrive(console, failing)
+                if console.is_terminal:
+                    _serve(console, cluster, failing)
             return status
     except (ProcessFailedError, WorkFailedError, ValueError) as error:
         console.print(f"The demonstration failed: {error}", style="red", markup=False, soft_wrap=True)
@@ -135,14 +139,34 @@ def _command_line() -> str:
     return os.path.relpath(installed) if installed.exists() and shutil.which("disque") is None else "disque"
 
 
-def _serve(console: Console, cluster: Cluster) -> None:
+def _fail_and_redrive(console: Console, failing: FailingJobs) -> None:
+    console.print(
+        f"\nJobs that fail: {JOBS} mails, {len(BAD)} of them with an address that the worker cannot read. Each job may "
+        f"fail {LIMIT} times (QCONF {QUEUE} SET limit {LIMIT}).",
+        soft_wrap=True,
+    )
+    dead = failing.fail()
+    console.print(f"{len(failing.done)} mails were sent. The others are dead letters, with the reason:\n")
+    console.print(summary.dead_letters(DEAD, dead))
+    failing.redrive()
+    console.print(
+        f"OK: the worker was repaired and the dead letters moved back to their queue; {len(failing.done)} of {JOBS} "
+        "mails were sent.",
+        style="bold green",
+        soft_wrap=True,
+    )
+
+
+def _serve(console: Console, cluster: Cluster, failing: FailingJobs) -> None:
     one, other, _ = cluster.nodes
     try:
         disque = _command_line()
+        page = failing.leave_one()
         console.print("\nThe cluster keeps running. Try it in another terminal:\n")
         console.print(f"    {disque} -p {one.port} addjob greetings hello 0")
         console.print(f"    {disque} -p {other.port} getjob from greetings")
         console.print(f"    {disque} -p {one.port} top\n")
+        console.print(f"One more mail could not be sent. See why in the console: {page}\n", soft_wrap=True)
         console.print("Press Ctrl-C to stop it.")
         while True:
             time.sleep(1)  # short waits: a signal that arrives just before a long one would not end it

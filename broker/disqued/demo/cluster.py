@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from disqued.client.nodes import DEFAULT_PORT
+from disqued.config.options import DEFAULT_HTTP_PORT
 from disqued.testing.ports import LOOPBACK, free_port, is_free
 from disqued.testing.processes import ServerProcess, form_cluster, is_complete
 
@@ -22,10 +23,11 @@ NODE_TIMEOUT_MS = 2000
 
 @dataclass(slots=True)
 class BrokerNode:
-    """A node: its port and its current process."""
+    """A node: its ports and its current process. `http_port` is that of its console."""
 
     number: int
     port: int
+    http_port: int
     folder: Path
     process: ServerProcess = field(init=False, repr=False)
 
@@ -43,9 +45,20 @@ class BrokerNode:
         """The address for clients."""
         return f"{LOOPBACK}:{self.port}"
 
+    def console_page(self, queue: str) -> str:
+        """The address of the page about a queue in the console."""
+        return f"http://{LOOPBACK}:{self.http_port}/#queue={queue}"
+
     def start(self) -> None:
         """Start the process. A restarted node keeps its node ID and has lost its jobs."""
-        arguments = ("--port", str(self.port), "--bind", LOOPBACK, "--cluster-node-timeout", str(NODE_TIMEOUT_MS))
+        directives = {
+            "--port": self.port,
+            "--bind": LOOPBACK,
+            "--cluster-node-timeout": NODE_TIMEOUT_MS,
+            "--http-port": self.http_port,
+            "--http-actions": "yes",  # only this machine can reach it
+        }
+        arguments = [str(word) for pair in directives.items() for word in pair]
         # Its own session: Ctrl-C on the terminal reaches only the demonstration, which then stops the nodes.
         self.process = ServerProcess(self.folder, *arguments, port=self.port, bare=True, own_session=True)
 
@@ -85,6 +98,12 @@ def choose_ports(first: int | None = None) -> tuple[int, ...]:
     return tuple(itertools.islice(itertools.chain(preferred, iter(free_port, None)), NODES))
 
 
+def choose_http_ports(count: int) -> list[int]:
+    """Return ports for the consoles: Disque's default port if it is free, and other free ones."""
+    first = int(DEFAULT_HTTP_PORT) if is_free(DEFAULT_HTTP_PORT) else free_port()
+    return [first, *(free_port() for _ in range(1, count))]
+
+
 @contextlib.contextmanager
 def running_cluster(ports: tuple[int, ...]) -> Iterator[Cluster]:
     """Start a node on each port, join them to a cluster, and stop them at the end.
@@ -93,9 +112,11 @@ def running_cluster(ports: tuple[int, ...]) -> Iterator[Cluster]:
         ProcessFailedError: a node did not start, or the nodes did not connect.
     """
     with tempfile.TemporaryDirectory(prefix="disque-demo-") as folder, contextlib.ExitStack() as started:
-        nodes = []
+        nodes: list[BrokerNode] = []
+        http_ports = choose_http_ports(len(ports))
         for number, port in enumerate(ports, start=1):
-            nodes.append(BrokerNode(number, port, Path(folder, f"node-{number}")))
+            http_port = http_ports[number - 1]
+            nodes.append(BrokerNode(number, port, http_port, Path(folder, f"node-{number}")))
             started.callback(nodes[-1].stop)
         for node in nodes:
             node.process.wait_loaded()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.table import Table
 
+from disqued.client import JobDetails
 from disqued.demo.report import NodeReport, Report, percentile
 from disqued.demo.source import Count
 
@@ -64,6 +67,19 @@ def workers(report: Report) -> Table:
     for worker in report.workers:
         end = f"killed holding {len(worker.held)} jobs" if worker.killed else "finished"
         table.add_row(worker.name, f"{worker.acknowledged:,}", f"{worker.definitions:,}", end)
+    return table
+
+
+def dead_letters(queue: str, jobs: Sequence[JobDetails]) -> Table:
+    """Return a table of dead letters and why they are ones."""
+    table = Table(title=f"Dead letters in {queue}", title_justify="left")
+    table.add_column("job")
+    table.add_column("failed in")
+    table.add_column("attempts", justify="right")
+    table.add_column("reason")
+    for job in sorted(jobs, key=lambda job: job.body or b""):
+        body = (job.body or b"").decode("utf-8", "replace")
+        table.add_row(body, job.origin_queue, str(job.attempts_before), job.reason)
     return table
 
 
