@@ -82,6 +82,8 @@ _OTHER_PAYLOADS: Final = {
     kinds.SETTINGS: "entries: kind (1); 1 if removed, otherwise 0 (1); version (8); ID of the node that changed it "
     "(40); lengths of name, key and value (2 each); name; key; value",
     kinds.SETTINGSDIGEST: "the sum, modulo 2^64, of the BLAKE2b-64 of each entry as in SETTINGS (8)",
+    kinds.COUNTASK: "number of the question (4); what is asked, 1 for jobs (1); 0 (8); name of the queue",
+    kinds.COUNTED: "number of the question (4); figures (8 each): jobs that are queued, leased, delayed, dead",
     kinds.ZONE: "the name of a zone",
     kinds.PATTERNS: "up to 64 patterns, each with its length (2)",
     kinds.CHALLENGE: f"version of the exchange, {VERSION_OF_EXCHANGE} (4); nonce ({NONCE_BYTES})",

@@ -30,6 +30,10 @@ QUEUE_FIELDS = [
     "import_rate",
     "import_from",
     "length_by_priority",
+    "delayed",
+    "dead",
+    "oldest_ms",
+    "settings",
 ]
 JOB_FIELDS = [
     "id",
@@ -99,6 +103,10 @@ def test_queues_in_a_pipe_as_json_and_on_a_terminal(disque: Disque) -> None:
         "import_rate": 0,
         "import_from": [],
         "length_by_priority": [],
+        "delayed": 0,
+        "dead": 0,
+        "oldest_ms": 0,
+        "settings": [],
     }
     with disque.in_terminal("queues", "q-*") as terminal:
         assert terminal.wait_for_end() == Exit.OK

@@ -80,6 +80,7 @@ WORDS: dict[str, tuple[Call[Any], tuple[object, ...]]] = {
     "qlen": (calls.qlen("q"), ("QLEN", "q")),
     "qpeek": (calls.qpeek("q", -3), ("QPEEK", "q", -3)),
     "qstat": (calls.qstat("q"), ("QSTAT", "q")),
+    "qcount": (calls.qcount("q", timeout_ms=700), ("QCOUNT", "q", "TIMEOUT", 700)),
     "qscan": (
         calls.qscan(min_len=1, max_len=5, import_rate=2, page_size=10).page(4),
         ("QSCAN", 4, "COUNT", 10, "MINLEN", 1, "MAXLEN", 5, "IMPORTRATE", 2),
@@ -129,6 +130,7 @@ REPEATABLE: dict[str, tuple[Call[Any], bool]] = {
     "qlen": (calls.qlen("q"), True),
     "qpeek": (calls.qpeek("q"), True),
     "qstat": (calls.qstat("q"), True),
+    "qcount": (calls.qcount("q"), True),
     "hello": (calls.hello(), True),
     "qconf_set": (calls.qconf_set("q", {"ttl": 1}), True),
     "qconf_unset": (calls.qconf_unset("q"), True),

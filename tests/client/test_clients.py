@@ -27,6 +27,7 @@ from disqued.client import (
     NodeLeaving,
     NoSuchJob,
     NotReplicated,
+    QueueCount,
     QueueFull,
     QueuePaused,
     QueueSetting,
@@ -123,6 +124,20 @@ def test_qstat_returns_statistics_of_a_queue(client: Any) -> None:
     client.add("mail", "x")
     stats = client.qstat("mail")
     assert (stats.name, stats.length, stats.jobs_in, stats.jobs_out, stats.pause) == ("mail", 1, 1, 0, "none")
+
+
+def test_jobs_are_counted_and_listed_by_what_they_wait_for(client: Any) -> None:
+    client.add("mail", "x")
+    client.add("mail", "y", delay_s=60)
+    client.qconf_set("mail", {"ttl": 90})
+    leased = client.get("mail", nohang=True)[0].id
+    assert client.qcount("mail") == QueueCount(queued=0, leased=1, delayed=1, dead=0, nodes_answered=1, nodes_known=1)
+    assert list(client.jscan(queue="mail", states=["leased"])) == [leased]
+    client.nack(leased)
+    stats = client.qstat("mail")
+    assert (stats.delayed, stats.dead, stats.settings) == (1, 0, ("mail",))
+    assert stats.oldest_ms > 0
+    client.qconf_unset("mail")
 
 
 def test_scans_return_all_elements_page_by_page(client: Any) -> None:

@@ -337,7 +337,8 @@ def shape(words: str, value: Any, stage: Stage | None = None) -> object:
         ]
     if command in {"SHOW", "QSTAT"} and value is not None:
         if isinstance(value, list):
-            value = dict(zip(value[::2], value[1::2], strict=True))
+            pairs = list(zip(value[::2], value[1::2], strict=True))
+            value = dict(pairs[:10] if command == "QSTAT" else pairs)  # fields of ours follow
         value = {key: rounded(key, field) for key, field in value.items() if key not in {"id", "queue", "body"}}
         return {key: sorted(field) if isinstance(field, list) else field for key, field in value.items()}
     return value

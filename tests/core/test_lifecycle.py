@@ -281,12 +281,12 @@ def test_in_random_histories_every_change_of_state_is_in_the_table(
         )
         assert lifecycle.queued_jobs == (job.state == QUEUED)
         never_queued = not job.flags & BCAST_QUEUED and job.nacks == 0
-        assert lifecycle.delayed_jobs == (delay_s > 0 and job.state == ACTIVE and never_queued)
-        assert bool(job.flags & DELAYED) == lifecycle.delayed_jobs
+        assert lifecycle.delays.count == (delay_s > 0 and job.state == ACTIVE and never_queued)
+        assert bool(job.flags & DELAYED) == lifecycle.delays.count
         assert job.awake_ms > 0, "every job has a wake time"
     if lifecycle.table.get(job.id) is not None:
         lifecycle.drop(job)
-    assert lifecycle.delayed_jobs == 0
+    assert lifecycle.delays.count == 0
     queue = lifecycle.queues.get(b"queue")
     if queue is not None:
         lifecycle.remove_queue(queue)

@@ -75,7 +75,31 @@ def test_statistics_follow_what_happens_to_the_queue(local: LocalNode, client: L
         b"jobs-in": 2,
         b"jobs-out": 1,
         b"pause": b"in",
+        b"delayed": 0,
+        b"dead": 0,
+        b"oldest-ms": 9000,
+        b"settings": [],
     }
+
+
+def test_statistics_show_delayed_and_dead_jobs_and_the_names_of_settings(client: LocalClient) -> None:
+    for _ in range(2):
+        client.add("mail", "body", "DELAY", 60)
+    job = client.add("mail")
+    client.call("QCONF", "m*", "SET", "ttl", 60)
+    client.call("QCONF", "mail", "SET", "retry", 60)
+    stat = client.stat("mail")
+    assert (stat["delayed"], stat["dead"], stat["settings"]) == (2, 0, [b"mail", b"m*"])
+    client.take("mail")
+    client.call("NACK", job, "DEAD")
+    assert client.stat("mail")["oldest-ms"] == 0
+    assert client.stat("mail.dead")["dead"] == 1
+    (dead,) = client.take("mail.dead")
+    assert client.stat("mail.dead")["dead"] == 0
+    client.call("ENQUEUE", dead)
+    assert client.stat("mail.dead")["dead"] == 1
+    client.call("DELJOB", dead)
+    assert client.stat("mail.dead")["dead"] == 0
 
 
 def test_blocked_clients_are_counted_once_per_queue(local: LocalNode, client: LocalClient) -> None:

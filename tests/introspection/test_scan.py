@@ -93,6 +93,21 @@ def test_jobs_are_filtered_by_queue_and_state(client: LocalClient, jobs: dict[by
     assert sorted(both) == sorted(jobs)
 
 
+def test_jobs_are_filtered_by_what_they_wait_for(client: LocalClient) -> None:
+    delayed = client.add("mail", "body", "DELAY", 60)
+    (leased,) = [client.add("mail"), *client.take("mail")][1:]
+    client.add("mail")
+    client.call("NACK", client.take("mail")[0], "DEAD")
+    (dead,) = iterate(client, "JSCAN", "STATE", "dead", "BUSYLOOP")[0]
+    assert client.show(dead)["queue"] == b"mail.dead"
+    waiting = client.add("mail")
+    assert iterate(client, "JSCAN", "STATE", "delayed", "BUSYLOOP") == [[delayed]]
+    assert iterate(client, "JSCAN", "STATE", "LEASED", "BUSYLOOP") == [[leased]]
+    assert set(iterate(client, "JSCAN", "STATE", "queued", "BUSYLOOP")[0]) == {waiting, dead}
+    assert set(iterate(client, "JSCAN", "STATE", "leased", "STATE", "dead", "BUSYLOOP")[0]) == {leased, dead}
+    assert iterate(client, "JSCAN", "QUEUE", "print", "STATE", "delayed", "BUSYLOOP") == [[]]
+
+
 @pytest.mark.usefixtures("jobs")
 def test_a_filter_that_matches_little_ends_the_call_after_ten_times_count(client: LocalClient) -> None:
     pages = iterate(client, "QSCAN", "COUNT", 5, "MINLEN", 2)

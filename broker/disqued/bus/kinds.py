@@ -50,6 +50,9 @@ CHALLENGE: Final = 48
 RESPONSE: Final = 49
 PROOF: Final = 50
 """Authentication of a new connection with the secret of the cluster, before anything else is sent on it."""
+COUNTASK: Final = 51
+COUNTED: Final = 52
+"""How many jobs of a queue wait on the receiver, and the answer."""
 QUEUENAME: Final = 53
 PATTERNS: Final = 54
 """A queue with jobs that matches a pattern of the receiver, and the patterns that clients of the sender wait for."""

@@ -76,6 +76,7 @@ class Client(BaseClient):
     qlen = Method(_one, calls.qlen)
     qpeek = Method(_one, calls.qpeek)
     qstat = Method(_one, calls.qstat)
+    qcount = Method(_one, calls.qcount)
     qscan = Method(_scan, calls.qscan)
     jscan = Method(_scan, calls.jscan)
     jscan_details = Method(_scan, calls.jscan_details)

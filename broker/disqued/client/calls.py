@@ -30,9 +30,10 @@ from disqued.client.values import (
     Hello,
     Job,
     JobDetails,
+    JobFilter,
     JobId,
-    JobState,
     PauseState,
+    QueueCount,
     QueueSetting,
     QueueStats,
     StoredSetting,
@@ -435,6 +436,15 @@ def qstat(queue: str) -> Call[QueueStats | None]:
     return Call(("QSTAT", queue), replies.optional(replies.queue_stats), repeat=True)
 
 
+def qcount(queue: str, *, timeout_ms: int = 5000) -> Call[QueueCount]:
+    """Count the jobs of the queue over all nodes of the cluster (Disque command QCOUNT).
+
+    A node that does not answer within `timeout_ms`, at most 60,000, is missing: compare `nodes_answered` with
+    `nodes_known`. The figures may be a second old.
+    """
+    return Call(("QCOUNT", queue, "TIMEOUT", timeout_ms), replies.queue_count, repeat=True, wait_s=timeout_ms / 1000)
+
+
 def qscan(
     *,
     min_len: int | None = None,
@@ -455,8 +465,10 @@ def qscan(
     )
 
 
-def jscan(*, queue: str | None = None, states: Iterable[JobState] = (), page_size: int = 100) -> Scan[JobId]:
+def jscan(*, queue: str | None = None, states: Iterable[JobFilter] = (), page_size: int = 100) -> Scan[JobId]:
     """Iterate over the IDs of the jobs of this node, optionally of one queue and in some states (JSCAN).
+
+    The states `leased` and `delayed` are parts of `active`, `dead` is a part of `queued`.
 
     Raises:
         ConnectionLost: the connection broke after the first page; start the scan again.
@@ -465,13 +477,13 @@ def jscan(*, queue: str | None = None, states: Iterable[JobState] = (), page_siz
 
 
 def jscan_details(
-    *, queue: str | None = None, states: Iterable[JobState] = (), page_size: int = 100
+    *, queue: str | None = None, states: Iterable[JobFilter] = (), page_size: int = 100
 ) -> Scan[JobDetails]:
     """Iterate over jobs as `jscan` does, with the details that `show` returns."""
     return Scan("JSCAN", _job_filter(queue, states, page_size, "all"), replies.job_details)
 
 
-def _job_filter(queue: str | None, states: Iterable[JobState], page_size: int, reply: str) -> tuple[Argument, ...]:
+def _job_filter(queue: str | None, states: Iterable[JobFilter], page_size: int, reply: str) -> tuple[Argument, ...]:
     of_queue = () if queue is None else ("QUEUE", queue)
     in_states = tuple(word for state in states for word in ("STATE", state))
     return ("COUNT", page_size, *of_queue, *in_states, "REPLY", reply)

@@ -18,6 +18,7 @@ from disqued.client.values import (
     JobState,
     NodeInfo,
     PauseState,
+    QueueCount,
     QueueSetting,
     QueueStats,
     RedriveStatus,
@@ -163,7 +164,8 @@ def job_details(reply: Reply) -> JobDetails:
 def queue_stats(reply: Reply) -> QueueStats:
     """Decode the reply of QSTAT for an existing queue."""
     field = _known(reply, "QSTAT")
-    by_priority = fields(fields(reply).get("priorities", []))
+    named = fields(reply)
+    by_priority = fields(named.get("priorities", []))
     return QueueStats(
         name=text(field("name")),
         length=integer(field("len")),
@@ -176,6 +178,23 @@ def queue_stats(reply: Reply) -> QueueStats:
         jobs_out=integer(field("jobs-out")),
         pause=pause_state(field("pause")),
         length_by_priority={band: integer(count) for band, count in by_priority.items()},
+        delayed=integer(named.get("delayed", 0)),
+        dead=integer(named.get("dead", 0)),
+        oldest_ms=integer(named.get("oldest-ms", 0)),
+        settings=tuple(_texts(named.get("settings", []))),
+    )
+
+
+def queue_count(reply: Reply) -> QueueCount:
+    """Decode the reply of QCOUNT."""
+    field = _known(reply, "QCOUNT")
+    return QueueCount(
+        queued=integer(field("queued")),
+        leased=integer(field("leased")),
+        delayed=integer(field("delayed")),
+        dead=integer(field("dead")),
+        nodes_answered=integer(field("nodes-answered")),
+        nodes_known=integer(field("nodes-known")),
     )
 
 

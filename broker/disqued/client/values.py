@@ -11,6 +11,9 @@ PauseState: TypeAlias = Literal["none", "in", "out", "all"]
 JobState: TypeAlias = Literal["wait-repl", "active", "queued", "acked"]
 """The state of a job on one node."""
 
+JobFilter: TypeAlias = Literal["wait-repl", "active", "queued", "acked", "leased", "delayed", "dead"]
+"""The states by which jobs are listed: `leased` and `delayed` are parts of `active`, `dead` is a part of `queued`."""
+
 
 class JobId(str):
     """A job's ID, 40 characters: `D-<creator>-<random>-<ttl>`. A string with access to its parts."""
@@ -119,6 +122,29 @@ class QueueStats:
     jobs_out: int
     pause: PauseState
     length_by_priority: dict[str, int] = field(default_factory=dict)
+    delayed: int = 0
+    """Jobs that wait on this node for the end of their delay."""
+    dead: int = 0
+    """How many of the queued jobs are dead letters."""
+    oldest_ms: int = 0
+    """The age of the oldest queued job in milliseconds; 0 if none is queued."""
+    settings: tuple[str, ...] = ()
+    """The names and patterns whose settings hold for the queue, the best one first."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueCount:
+    """The unfinished jobs of a queue over all nodes that answered (Disque command QCOUNT). Each job is counted once."""
+
+    queued: int
+    """Without dead letters."""
+    leased: int
+    """Jobs that workers have."""
+    delayed: int
+    dead: int
+    """Queued dead letters."""
+    nodes_answered: int
+    nodes_known: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ def _bands(seen: QueueSeen) -> Iterator[Sample]:
 
 QUEUE_METRICS: Final[tuple[QueueMetric, ...]] = (
     gauge("disque_queue_jobs", "Jobs in the queue.", lambda seen: int(seen.queue.length)),
+    gauge("disque_queue_dead_jobs", "Dead letters in the queue.", lambda seen: int(seen.queue.dead)),
     gauge(
         "disque_queue_oldest_job_age_seconds",
         "How long ago the oldest job in the queue was created; 0 when it is empty.",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from disqued.core.commands.command import Command
 from disqued.core.commands.longreply import LongReply
 from disqued.core.jobs.job import STATE_NAMES
+from disqued.core.jobs.phases import PHASES, phase_of
 from disqued.core.jobs.table import CELLS
 from disqued.core.runtime.slices import run_long
 from disqued.errors import ReplyError
@@ -35,6 +36,8 @@ class JobScan(Scan):
         super().__init__()
         self.queue: bytes | None = None
         self.states: set[int] = set()
+        self.phases: set[int] = set()
+        """Phases whose names are not those of states: parts of the states active and queued."""
         self.describe = False
         self.user: User | None = None
         """The user, who sees only jobs of the queues that its rules allow."""
@@ -44,9 +47,13 @@ class JobScan(Scan):
         if option == b"QUEUE":
             self.queue = value
         elif option == b"STATE":
-            if value.lower() not in STATE_NAMES:
+            name = value.lower()
+            if name in STATE_NAMES:
+                self.states.add(STATE_NAMES.index(name))
+            elif name in PHASES:
+                self.phases.add(PHASES.index(name))
+            else:
                 raise ReplyError("ERR Invalid job state name")
-            self.states.add(STATE_NAMES.index(value.lower()))
         elif option == b"REPLY":
             if value.lower() not in _REPLIES:
                 raise ReplyError("ERR Invalid REPLY type, try ID or ALL")
@@ -59,7 +66,11 @@ class JobScan(Scan):
         """Whether a job passes the filters. Acknowledgements of unknown jobs never do."""
         if job.is_dummy or (self.user is not None and not self.user.rules.allows_queue(job.queue)):
             return False
-        return (self.queue is None or job.queue == self.queue) and (not self.states or job.state in self.states)
+        if self.queue is not None and job.queue != self.queue:
+            return False
+        if not self.states and not self.phases:
+            return True
+        return job.state in self.states or (bool(self.phases) and phase_of(job) in self.phases)
 
 
 class JobScanReply(LongReply):
@@ -130,7 +141,8 @@ COMMAND: Final[Command] = Command(
     jscan,
     "jobs",
     "Iterates over the jobs that pass the filters.",
-    "[cursor] [COUNT n] [BUSYLOOP] [QUEUE queue] [STATE state] ... [REPLY all|id]",
+    "[cursor] [COUNT n] [BUSYLOOP] [QUEUE queue] "
+    "[STATE wait-repl|active|queued|acked|delayed|leased|dead] ... [REPLY all|id]",
     "O(jobs looked at)",
     categories=("inspect",),
 )

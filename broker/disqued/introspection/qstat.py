@@ -22,14 +22,17 @@ def qstat(state: NodeState, session: Session, args: list[bytes]) -> None:
 
     `age` and `idle` are seconds; `import-from` lists the nodes that sent jobs of the queue in the last five seconds,
     `import-rate` is how many per second come from all of them. `priorities` is a flat array with the number of queued
-    jobs by band of their priority; a queue that never had another priority than 0 does not have this field.
+    jobs by band of their priority; a queue that never had another priority than 0 does not have this field. `dead`
+    counts the queued jobs that are dead letters, `delayed` the jobs that wait on this node for the end of their delay;
+    `oldest-ms` is the age of the oldest queued job in milliseconds, and `settings` lists the names and patterns whose
+    settings hold for the queue. Jobs that workers have are counted by QCOUNT.
     """
     queue = state.lifecycle.queues.get(args[1])
     if queue is None:
         session.reply_null_array()
         return
     order = queue.order
-    session.reply_array(22 if order.has_priorities else 20)
+    session.reply_array(30 if order.has_priorities else 28)
     session.reply_bulk(b"name")
     session.reply_bulk(queue.name)
     _integer(session, b"len", queue.length)
@@ -52,6 +55,15 @@ def qstat(state: NodeState, session: Session, args: list[bytes]) -> None:
         session.reply_array(2 * len(BANDS))
         for band, count in zip(BANDS, order.bands(queue.length), strict=True):
             _integer(session, band.encode(), count)
+    _integer(session, b"delayed", state.lifecycle.delays.of(queue.name))
+    _integer(session, b"dead", queue.dead)
+    oldest = order.oldest()
+    _integer(session, b"oldest-ms", 0 if oldest is None else max(state.now_ms - oldest.ctime // 1_000_000, 0))
+    names = state.lifecycle.queues.index.names_for(queue.name)
+    session.reply_bulk(b"settings")
+    session.reply_array(len(names))
+    for name in names:
+        session.reply_bulk(name)
 
 
 def _integer(session: Session, name: bytes, value: int) -> None:

@@ -16,6 +16,7 @@ from disqued.core.lifecycle.records import RecordTable
 from disqued.core.runtime.message import Message, features_of, table_of
 from disqued.core.runtime.recordkind import RecordKind, record_table
 from disqued.core.runtime.subsystem import NodeMetric, QueueMetric, Subsystem
+from disqued.counts import SUBSYSTEM as COUNTS
 from disqued.delivery import SUBSYSTEM as DELIVERY
 from disqued.federation import SUBSYSTEM as FEDERATION
 from disqued.introspection import SUBSYSTEM as INTROSPECTION
@@ -66,5 +67,6 @@ ROOMS: Final = Rooms(
     MOVES,
     PERSISTENCE,
     INTROSPECTION,
+    COUNTS,
     QUERIES,
 )

@@ -16,9 +16,9 @@ from disqued.cli.units import human_duration
 from disqued.cli.views.client import client_for
 from disqued.cli.views.columns import Column
 from disqued.cli.views.table import print_rows, table_options
-from disqued.client import Client, JobDetails, JobState
+from disqued.client import Client, JobDetails, JobFilter
 
-STATES: tuple[JobState, ...] = ("wait-repl", "active", "queued", "acked")
+STATES: tuple[JobFilter, ...] = ("wait-repl", "active", "queued", "acked", "leased", "delayed", "dead")
 STATE_STYLES = {"queued": "cyan", "active": "green", "acked": "dim", "wait-repl": "yellow"}
 LIMIT = 100
 PAGE_SIZE = 100
@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> Exit:
     return Exit.OK
 
 
-def _jobs(client: Client, queue: str | None, states: list[JobState]) -> Iterator[Listed]:
+def _jobs(client: Client, queue: str | None, states: list[JobFilter]) -> Iterator[Listed]:
     """Yield each job once: a scan can return a job twice when the table grows."""
     seen: set[str] = set()
     for job in client.jscan_details(queue=queue, states=states, page_size=PAGE_SIZE):

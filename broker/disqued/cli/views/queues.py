@@ -42,11 +42,17 @@ COLUMNS: tuple[Column[QueueStats], ...] = (
     Column("import_rate", lambda row: row.import_rate),
     Column("import_from", lambda row: row.import_from),
     Column("length_by_priority", _by_priority),
+    Column("delayed", lambda row: row.delayed, "DELAYED", style=lambda row: "" if row.delayed else "dim"),
+    Column("dead", lambda row: row.dead, "DEAD", style=lambda row: "red" if row.dead else "dim"),
+    Column("oldest_ms", lambda row: row.oldest_ms),
+    Column("settings", lambda row: row.settings),
 )
 
 SORTS: dict[str, Callable[[QueueStats], tuple[int, str]]] = {
     "name": lambda row: (0, row.name),
     "length": lambda row: (-row.length, row.name),
+    "delayed": lambda row: (-row.delayed, row.name),
+    "dead": lambda row: (-row.dead, row.name),
     "in": lambda row: (-row.jobs_in, row.name),
     "out": lambda row: (-row.jobs_out, row.name),
     "blocked": lambda row: (-row.blocked_clients, row.name),

@@ -106,6 +106,8 @@ class Attributes:
         self.packed = packed
         self.is_shared: bool = is_shared
         self.named: bool = self.get(NAMED) is not None
+        self.dead: bool = self.get(DEAD) is not None
+        """Whether the job is a dead letter."""
         self.priority: i64 = 0
         value = self.get(PRIORITY)
         if value is not None:

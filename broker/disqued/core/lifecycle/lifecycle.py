@@ -32,6 +32,7 @@ from disqued.core.jobs.job import (
     Job,
 )
 from disqued.core.jobs.table import JobTable
+from disqued.core.lifecycle.delays import Delays
 from disqued.core.lifecycle.dropped import Dropped
 from disqued.core.lifecycle.events import Events
 from disqued.core.lifecycle.journal import Journal
@@ -110,7 +111,7 @@ class Lifecycle(WakeTimes):
         self.acked_jobs: i64 = 0
         self.queued_jobs: i64 = 0
         """Jobs in all queues."""
-        self.delayed_jobs: i64 = 0
+        self.delays = Delays()
         """Jobs that wait here for the end of their delay."""
         self.requeued_by_timer = Count()
         """How often a job was queued again because its retry time was over."""
@@ -171,12 +172,12 @@ class Lifecycle(WakeTimes):
     def _delay(self, job: Job) -> None:
         if not job.flags & DELAYED:
             job.flags |= DELAYED
-            self.delayed_jobs += 1
+            self.delays.begin(job.queue)
 
     def _end_delay(self, job: Job) -> None:
         if job.flags & DELAYED:
             job.flags &= _NOT_DELAYED
-            self.delayed_jobs -= 1
+            self.delays.end(job.queue)
 
     def set_attributes(self, job: Job, extra: Attributes | None) -> None:
         """Change the attributes of a job in any state. A queued job moves to the place that they give it."""
@@ -187,8 +188,10 @@ class Lifecycle(WakeTimes):
             queue = self.queues.get(job.queue)
             assert queue is not None
             queue.order.remove(job)
+            queue.count_out(job)
             job.extra = extra
             queue.order.insert(job)
+            queue.count_in(job)
         else:
             job.extra = extra
         self.memory.add(job)
@@ -311,8 +314,7 @@ class Lifecycle(WakeTimes):
         if queue is None:
             queue = self.make_queue(job.queue, now_ms)
         queue.order.insert(job)
-        queue.length += 1
-        queue.body_bytes += len(job.body)
+        queue.count_in(job)
         self.queued_jobs += 1
         queue.used_ms = now_ms
         queue.jobs_in += 1
@@ -368,8 +370,7 @@ class Lifecycle(WakeTimes):
             return None
         job = queue.order.pop()
         assert job is not None
-        queue.length -= 1
-        queue.body_bytes -= len(job.body)
+        queue.count_out(job)
         self.queued_jobs -= 1
         queue.used_ms = now_ms
         queue.jobs_out += 1
@@ -395,8 +396,7 @@ class Lifecycle(WakeTimes):
         queue = self.queues.get(job.queue)
         assert queue is not None
         queue.order.remove(job)
-        queue.length -= 1
-        queue.body_bytes -= len(job.body)
+        queue.count_out(job)
         self.queued_jobs -= 1
 
     def is_leased(self, job: Job, now_ms: i64) -> bool:
@@ -524,7 +524,7 @@ class Lifecycle(WakeTimes):
         self.unplaced_jobs = 0
         self.acked_jobs = 0
         self.queued_jobs = 0
-        self.delayed_jobs = 0
+        self.delays = Delays()
         self.replication_counts = ReplicationCounts()
 
     def wake(self, job: Job, now_ms: i64) -> bool:

@@ -98,8 +98,10 @@ class Queue:
         self.length: i64 = 0
         self.body_bytes: i64 = 0
         """The bytes of the bodies of the waiting jobs."""
+        self.dead: i64 = 0
+        """How many of the waiting jobs are dead letters."""
         self.order = queue_type.new_order()
-        """The waiting jobs. Only the verbs of the lifecycle change it, and `length` and `body_bytes` with it."""
+        """The waiting jobs. Only the verbs of the lifecycle change it, and the counts with it."""
         self.patterns: tuple[Any, ...] | None = None
         """The patterns that clients wait for and that match the queue (`patterns`); None for none."""
         self.first_wait: Wait | None = None
@@ -126,6 +128,22 @@ class Queue:
         self.reply_prefix = b"*3\r\n" + bulk(name) + b"$40\r\n"
         """How a delivered job begins in a reply, up to its ID; the array is longer with counters."""
         self.reply_prefix_counters = b"*7\r\n" + bulk(name) + b"$40\r\n"
+
+    def count_in(self, job: Job) -> None:
+        """Count a job that waits from now on."""
+        self.length += 1
+        self.body_bytes += len(job.body)
+        extra = job.extra
+        if extra is not None and extra.dead:
+            self.dead += 1
+
+    def count_out(self, job: Job) -> None:
+        """Count a job no longer that was taken out of the order."""
+        self.length -= 1
+        self.body_bytes -= len(job.body)
+        extra = job.extra
+        if extra is not None and extra.dead:
+            self.dead -= 1
 
     def join_line(self, wait: Wait) -> None:
         """Add a client to the end of the waiting clients."""

@@ -1,0 +1,151 @@
+"""Counts the jobs of queues on one node, in slices: the phases of a job are not counted where they change.
+
+One pass through the job table counts all queues that were asked for before it began. The result is kept for a second,
+so that many nodes that ask at once cost one pass.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from disqued.core.jobs.job import ACTIVE, DELAYED, LEASED, POSTPONED, Job
+from disqued.core.jobs.jobid import is_made_by
+from disqued.core.jobs.phases import DELAYED_HERE, NO_PHASE, PHASES, phase_of
+from disqued.core.jobs.walk import Walk
+from disqued.core.lifecycle.times import JITTER_MS
+from disqued.placing.homes import live_holders
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from disqued.core.runtime.state import NodeState
+
+FRESH_MS: Final = 1000
+"""How long a result is used again."""
+MOST_WAITING: Final = 1000
+"""Questions beyond this number are not answered until others are."""
+_SLICE_JOBS: Final = 2000
+_SLICE_NS: Final = 1_000_000
+_LOOK_JOBS: Final = 64
+"""The clock is read once per this many jobs."""
+
+
+class Totals:
+    """The count of one queue."""
+
+    def __init__(self) -> None:
+        self.figures = [0] * len(PHASES)
+        self.answers: list[Callable[[list[int]], None]] = []
+        """Called with the figures when the pass ends."""
+
+
+class _Result(NamedTuple):
+    at_ms: int
+    figures: list[int]
+
+
+class Counting:
+    """The counts of one node."""
+
+    def __init__(self, state: NodeState) -> None:
+        self._state = state
+        self._walk = Walk()
+        self._running: dict[bytes, Totals] = {}
+        """What the present pass counts, by queue."""
+        self._waiting: dict[bytes, Totals] = {}
+        """What the next pass will count."""
+        self._answers = 0
+        """How many questions wait."""
+        self._recent: dict[bytes, _Result] = {}
+
+    @property
+    def active(self) -> bool:
+        """Whether there is something to count."""
+        return bool(self._running or self._waiting)
+
+    def count(self, queue: bytes, answer: Callable[[list[int]], None]) -> None:
+        """Have the jobs of a queue counted; `answer` is called with the figures, now or later."""
+        recent = self._recent.get(queue)
+        if recent is not None and int(self._state.now_ms) - recent.at_ms < FRESH_MS:
+            answer(recent.figures)
+        elif self._answers < MOST_WAITING:
+            self._answers += 1
+            self._waiting.setdefault(queue, Totals()).answers.append(answer)
+
+    def forget_old(self) -> None:
+        """Forget results that are not used any more."""
+        oldest_ms = int(self._state.now_ms) - FRESH_MS
+        if self._recent:
+            self._recent = {queue: result for queue, result in self._recent.items() if result.at_ms > oldest_ms}
+
+    def clear(self) -> None:
+        """All jobs were dropped: count again from the beginning."""
+        self._recent.clear()
+        for queue, totals in self._running.items():
+            self._waiting.setdefault(queue, Totals()).answers += totals.answers
+        self._running = {}
+
+    def proceed(self) -> None:
+        """Count for a short time."""
+        state = self._state
+        if not self._running:
+            if not self._waiting:
+                return
+            self._running, self._waiting = self._waiting, {}
+            self._walk.begin()
+        table = state.lifecycle.table
+        running = self._running
+        until_ns = state.host.stopwatch_ns() + _SLICE_NS
+        for number in range(_SLICE_JOBS):
+            job = self._walk.next(table)
+            if job is None:
+                self._end()
+                return
+            totals = running.get(job.queue)
+            if totals is not None:
+                self._add(totals, job)
+            if number % _LOOK_JOBS == _LOOK_JOBS - 1 and state.host.stopwatch_ns() >= until_ns:
+                return
+
+    def _add(self, totals: Totals, job: Job) -> None:
+        phase = phase_of(job)
+        if phase == DELAYED_HERE:
+            counted = not job.flags & POSTPONED or self._is_first(job)
+            totals.figures[phase] += counted
+        elif phase != NO_PHASE:
+            totals.figures[phase] += 1
+        elif _is_delayed_elsewhere(job, int(self._state.now_ms)) and self._is_first(job):
+            totals.figures[DELAYED_HERE] += 1
+
+    def _is_first(self, job: Job) -> bool:
+        """Whether this node counts a delayed job of which several nodes know that it is delayed.
+
+        A job that was never delivered waits on the node that made it; its other holders only know it by the time. If
+        that node cannot be reached, and for a job that a worker gave back, the first of the holders counts.
+        """
+        if job.delivered is None:
+            return True
+        live = live_holders(self._state, job)
+        if not job.flags & POSTPONED and any(is_made_by(job.id, node_id) for node_id in live):
+            return False
+        return live[0] == self._state.view.node_id
+
+    def _end(self) -> None:
+        """The pass is over: keep and pass on the results."""
+        now_ms = int(self._state.now_ms)
+        done, self._running = self._running, {}
+        for queue, totals in done.items():
+            self._answers -= len(totals.answers)
+            self._recent[queue] = _Result(now_ms, totals.figures)
+        for totals in done.values():
+            for answer in totals.answers:
+                answer(totals.figures)
+
+
+def _is_delayed_elsewhere(job: Job, now_ms: int) -> bool:
+    """Whether a copy is one of a job that waits on another node for the end of its delay, as far as this node knows."""
+    if job.state != ACTIVE or job.flags & (DELAYED | LEASED) or job.retry_s == 0 or job.requeue_at_ms == 0:
+        return False
+    if job.flags & POSTPONED:
+        return True
+    return job.delay_s > 0 and int(job.requeue_at_ms) - int(job.retry_s) * 1000 - JITTER_MS > now_ms

@@ -1,0 +1,91 @@
+"""QCOUNT: the number of jobs of a queue over all nodes, by phase."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from disqued.core.commands.command import Command
+from disqued.core.commands.longcommand import LongWork
+from disqued.core.commands.scope import first_word
+from disqued.core.jobs.phases import PHASES
+from disqued.core.runtime.slices import run_long
+from disqued.counts.room import counts_of
+from disqued.errors import CommandSyntaxError, ReplyError
+from disqued.resp.integers import require_integer
+
+if TYPE_CHECKING:
+    from disqued.core.clients.session import Session
+    from disqued.core.runtime.state import NodeState
+    from disqued.counts.collecting import Collection
+
+DEFAULT_TIMEOUT_MS: Final = 5000
+LONGEST_TIMEOUT_MS: Final = 60_000
+
+
+def timeout_of(options: list[bytes]) -> int:
+    """The timeout that the options of a request give, in milliseconds."""
+    if not options:
+        return DEFAULT_TIMEOUT_MS
+    if len(options) != 2 or options[0].upper() != b"TIMEOUT":
+        raise CommandSyntaxError
+    timeout_ms = require_integer(options[1])
+    if not 1 <= timeout_ms <= LONGEST_TIMEOUT_MS:
+        raise ReplyError(f"ERR timeout must be 1 to {LONGEST_TIMEOUT_MS} ms, not {timeout_ms}")
+    return timeout_ms
+
+
+class Counted(LongWork):
+    """Waits for the answers of the nodes."""
+
+    def __init__(self, state: NodeState, collection: Collection) -> None:
+        super().__init__()
+        self._state = state
+        self._collection = collection
+
+    def waits(self) -> bool:
+        """Whether answers may still come."""
+        return not self._collection.is_over(int(self._state.now_ms))
+
+    def step(self, state: NodeState, session: Session) -> bool:  # noqa: ARG002 - any long command gets it
+        """Reply."""
+        if self.waits():
+            return True
+        collection = self._collection
+        figures = collection.figures + [0] * len(PHASES)
+        session.reply_array(2 * len(PHASES) + 4)
+        for name, figure in zip(PHASES, figures, strict=False):
+            reply_figure(session, name, figure)
+        reply_nodes(session, collection)
+        return False
+
+
+def reply_figure(session: Session, name: bytes, figure: int) -> None:
+    """Append a name and a number."""
+    session.reply_bulk(name)
+    session.reply_integer(figure)
+
+
+def reply_nodes(session: Session, collection: Collection) -> None:
+    """Append how many nodes answered, and how many there are."""
+    reply_figure(session, b"nodes-answered", collection.answered)
+    reply_figure(session, b"nodes-known", collection.known)
+
+
+def qcount(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Reply with names and numbers as a flat array: the jobs by phase, and how many of the nodes were counted."""
+    timeout_ms = timeout_of(args[2:])
+    run_long(state, session, Counted(state, counts_of(state).ask_all(args[1], timeout_ms)))
+
+
+COMMAND: Final[Command] = Command(
+    "qcount",
+    -2,
+    ("readonly",),
+    qcount,
+    "queues",
+    "Counts the jobs of a queue over all nodes: queued, leased, delayed and dead ones.",
+    "queue [TIMEOUT ms]",
+    "O(jobs of each node), in slices",
+    queues=first_word,
+    categories=("inspect",),
+)
