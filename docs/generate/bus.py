@@ -63,14 +63,15 @@ _FLAGS: Final = (
     (kinds.NOREPLY, "NOREPLY", "the receiver does not reply to a REPLJOB"),
     (kinds.INCR_NACKS, "INCR_NACKS", "the job was queued because of a NACK: receivers count one more NACK"),
     (kinds.INCR_DELIVERIES, "INCR_DELIV", "the job was requeued: receivers count one more delivery"),
-    (kinds.TRANSFER, "TRANSFER", "ours: a leaving node transfers the job, even if its queue is paused"),
+    (kinds.TRANSFER, "TRANSFER", "ours: the job comes from a leaving node or a move, even if its queue is paused"),
 )
 
 _PAYLOADS: Final = {
     kinds.OF_GOSSIP: f"gossip: {GOSSIP_ENTRY_BYTES} bytes for each entry",
     kinds.OF_NODE_ID: f"ID of a node ({FAIL_BYTES} bytes in all)",
     kinds.OF_JOB_ID: f"ID of a job, a number ({JOB_ID_FRAME_BYTES} bytes in all)",
-    kinds.OF_JOBS: "number of jobs, their size, the jobs",
+    kinds.OF_JOBS: "number of jobs, their size, the jobs; to nodes with feature 128, attributes follow a job "
+    "that has any, as in the [append-only file](aof.md#loadjob)",
     kinds.OF_JOB_IDS: f"number of jobs, size of the rest, {LISTED_BYTES} bytes for each: ID of a job, a number",
     kinds.OF_QUEUE: "a number, size of the name, name of the queue",
 }
@@ -84,6 +85,8 @@ _OTHER_PAYLOADS: Final = {
     kinds.SETTINGSDIGEST: "the sum, modulo 2^64, of the BLAKE2b-64 of each entry as in SETTINGS (8)",
     kinds.COUNTASK: "number of the question (4); what is asked, 1 for jobs (1); 0 (8); name of the queue",
     kinds.COUNTED: "number of the question (4); figures (8 each): jobs that are queued, leased, delayed, dead",
+    kinds.REDRIVE: "words, each with its length (4): grant, report or cancel; queue; target; glob for reasons; age in "
+    "seconds; start of the task in unix milliseconds; jobs granted, moved, left, failed",
     kinds.ZONE: "the name of a zone",
     kinds.PATTERNS: "up to 64 patterns, each with its length (2)",
     kinds.CHALLENGE: f"version of the exchange, {VERSION_OF_EXCHANGE} (4); nonce ({NONCE_BYTES})",

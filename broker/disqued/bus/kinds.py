@@ -46,6 +46,8 @@ POSTPONE: Final = 44
 SETTINGS: Final = 45
 SETTINGSDIGEST: Final = 46
 """Settings of queues, and the digest of all that the sender has."""
+REDRIVE: Final = 47
+"""What a REDRIVE grants a node, and what the node reports."""
 CHALLENGE: Final = 48
 RESPONSE: Final = 49
 PROOF: Final = 50

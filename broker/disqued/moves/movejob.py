@@ -1,7 +1,7 @@
 """MOVEJOB: move jobs to another queue.
 
 The client gets the number of jobs that were moved: when all moves are done, or after a while; moves that take longer
-continue. Jobs in the hands of a worker of this node are not moved.
+continue. Jobs that a worker of this node has leased are not moved.
 """
 
 from __future__ import annotations
@@ -13,43 +13,19 @@ from mypy_extensions import i64, mypyc_attr
 from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
 from disqued.core.commands.longcommand import LongWork
-from disqued.core.jobs.job import ACTIVE, DELIVERED, QUEUED, Job
 from disqued.core.jobs.jobid import is_job_id, require_job_ids
 from disqued.core.runtime.audit import always
 from disqued.core.runtime.manyjobs import queues_of_jobs
 from disqued.core.runtime.slices import run_long
 from disqued.core.runtime.state import NodeState
 from disqued.errors import CommandSyntaxError, ReplyError
-from disqued.moves.counters import MOVED
-from disqued.moves.room import MovesRoom, moves_of
-from disqued.moves.successor import life_s, make
+from disqued.moves.request import begin_move
+from disqued.moves.room import moves_of
 
 WAIT_MS: Final = 5000
 """How long a client waits for moves."""
 _STEP_JOBS: Final = 8
 MOST_JOBS: Final = 10_000
-
-
-def move_to(state: NodeState, room: MovesRoom, job: Job, target: bytes, *, keep_counters: bool) -> bool:
-    """Begin to move a job; False if it is finished, leased, or moving already. Raises ReplyError if it is there."""
-    if job.queue == target:
-        raise ReplyError("ERR The job is in that queue already")
-    if job.state not in (ACTIVE, QUEUED) or job.id in room.moving or state.lifecycle.is_leased(job, state.now_ms):
-        return False
-    if job.retry_s == 0 and (job.state != QUEUED or job.flags & DELIVERED):
-        return False
-    successor = make(
-        job,
-        target,
-        state.next_ctime(),
-        state.now_ms,
-        dead=False,
-        reason=b"",
-        lives_s=life_s(job),
-        keep_counters=keep_counters,
-    )
-    room.moving.begin(job, successor, MOVED)
-    return True
 
 
 @mypyc_attr(acyclic=True)
@@ -59,7 +35,7 @@ class MoveJobs(LongWork):
     def __init__(self, state: NodeState, ids: list[bytes], target: bytes, *, keep_counters: bool) -> None:
         super().__init__()
         self._state = state
-        self._room = moves_of(state)
+        self._moving = moves_of(state).moving
         self._ids = ids
         self._target = target
         self._keep_counters = keep_counters
@@ -74,7 +50,11 @@ class MoveJobs(LongWork):
         end = min(int(self._at) + _STEP_JOBS, len(self._ids))
         for index in range(int(self._at), end):
             job = state.lifecycle.table.get(self._ids[index])
-            if job is not None and move_to(state, self._room, job, self._target, keep_counters=self._keep_counters):
+            if job is None:
+                continue
+            if job.queue == self._target:
+                raise ReplyError("ERR The job is in that queue already")
+            if begin_move(state, self._moving, job, self._target, keep_counters=self._keep_counters):
                 self._begun.append(job.id)
         self._at = end
         if end < len(self._ids):
@@ -93,7 +73,7 @@ class MoveJobs(LongWork):
 
     def _under_way(self) -> int:
         """How many moves are not done; those that are done are counted and forgotten."""
-        left = [job_id for job_id in self._begun if job_id in self._room.moving]
+        left = [job_id for job_id in self._begun if job_id in self._moving]
         self._moved += len(self._begun) - len(left)
         self._begun = left
         return len(left)

@@ -12,6 +12,7 @@ from disqued.core.runtime.room import Room
 from disqued.core.runtime.state import NodeState
 from disqued.moves.deadletters import DeadLetters
 from disqued.moves.move import Moving
+from disqued.moves.redriving import Redrives
 
 NAME: Final = "moves"
 
@@ -23,6 +24,7 @@ class MovesRoom(Room):
         super().__init__(state)
         self.moving = Moving(state)
         self.dead = DeadLetters(state, self.moving)
+        self.redrives = Redrives(state, self.moving)
 
     def attempt_failed(self, job: Job, counting: i64) -> bool:
         """Make a job a dead letter whose last attempt failed."""
@@ -48,6 +50,7 @@ class MovesRoom(Room):
         """Forget all moves."""
         self.moving.clear()
         self.dead.clear()
+        self.redrives.clear()
 
 
 def moves_of(state: NodeState) -> MovesRoom:
