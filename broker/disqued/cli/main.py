@@ -31,6 +31,7 @@ VIEWS = {
     "queues": "list queues",
     "settings": "list settings of queues",
     "jobs": "list jobs",
+    "dead": "count or list dead letters of the cluster",
     "peek": "show queued jobs with their bodies",
     "console": "open the web console of a node",
     "aof": "inspect append-only files",
