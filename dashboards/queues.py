@@ -168,10 +168,89 @@ _TIME: Final = Row(
     ),
 )
 
+_FAILING: Final = Row(
+    "Jobs that fail",
+    (
+        Panel(
+            "Dead letters",
+            "Dead letters that wait for somebody to look at them: disque dead says why they failed." + _FEW,
+            "short",
+            (
+                Query(
+                    "topk(10, sum by (namespace, cluster, queue) (disque_queue_dead_jobs{<queues>}) > 0)", "{{queue}}"
+                ),
+            ),
+            width=12,
+            empty="there are no dead letters",
+        ),
+        Panel(
+            "New dead letters",
+            "Jobs per second that became dead letters: because of the limit of attempts (limit), because a worker "
+            "rejected them (rejected), or because their TTL ended (expired).",
+            "ops",
+            (Query(rate("disque_jobs_dead_total", by="reason"), "{{reason}}"),),
+            width=12,
+        ),
+        Panel(
+            "Failed attempts",
+            "Jobs per second that came back to their queues: after a NACK, at once or after the back-off, and after "
+            "RETRY without an answer.",
+            "ops",
+            (Query(rate("disque_jobs_requeued_total", '<nodes>,reason=~"nack|timeout"', by="reason"), "{{reason}}"),),
+            width=12,
+        ),
+        Panel(
+            "Moved jobs",
+            "Jobs per second that were moved to another queue by MOVEJOB and REDRIVE.",
+            "ops",
+            (Query(rate("disque_jobs_moved_total"), "moved"),),
+            width=12,
+        ),
+    ),
+)
+
+_SETTINGS: Final = Row(
+    "Priorities and settings",
+    (
+        Panel(
+            "By priority",
+            "Waiting jobs by priority. Only of queues that had a job with another priority than 0." + _FEW,
+            "short",
+            (Query("sum by (priority) (disque_queue_priority_jobs{<queues>})", "{{priority}}"),),
+            Kind.STACK,
+            empty="no queue has priorities",
+        ),
+        Panel(
+            "Limits of queues",
+            "Jobs per second that ADDJOB refused because their queue is full (maxlen, maxbytes), that it dropped to "
+            "make room (overflow), and copies to other queues that it left out (copy-to).",
+            "ops",
+            (
+                Query(rate("disque_adds_refused_full_total"), "refused"),
+                Query(rate("disque_jobs_dropped_oldest_total"), "dropped"),
+                Query(rate("disque_copy_to_refused_total"), "copies left out"),
+            ),
+        ),
+        Panel(
+            "Settings",
+            "Changes of settings per second: made by clients, taken from other nodes, refused as malformed; and "
+            "exchanges of whole sets. Members that differ for longer than a few seconds cannot reach each other.",
+            "ops",
+            (
+                Query(rate("disque_settings_changed_total"), "changed"),
+                Query(rate("disque_settings_received_total"), "received"),
+                Query(rate("disque_settings_refused_total"), "refused"),
+                Query(rate("disque_settings_exchanged_total"), "exchanged"),
+                Query("max(disque_settings_differing_nodes{<nodes>})", "members that differ", "short"),
+            ),
+        ),
+    ),
+)
+
 QUEUES: Final = Board(
     uids.QUEUES,
     "Disque / Queues",
     "Length, age and workers of the queues.",
     OF_QUEUES,
-    (_NOW, _LIST, _TIME),
+    (_NOW, _LIST, _TIME, _FAILING, _SETTINGS),
 )

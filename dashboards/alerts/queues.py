@@ -9,6 +9,8 @@ from dashboards.alerts.alert import CLUSTER, Alert, Group, Severity
 
 _QUEUE: Final = "namespace, cluster, queue"
 _PAUSED: Final = f'max by ({_QUEUE}) (disque_queue_paused{{direction="out"}}) == 1'
+_DEAD: Final = f"sum by ({_QUEUE}) (disque_queue_dead_jobs) > 0"
+"""A queue of dead letters has no workers and is old: DisqueDeadLetters reports them."""
 _OLD: Final = "disque_queue_oldest_job_age_seconds > 900 and delta(disque_queue_oldest_job_age_seconds[10m]) > 300"
 """Older than 15 minutes, and aging by at least half of the time that passes. The age counts from creation, so the age
 alone means nothing for delayed jobs."""
@@ -24,6 +26,7 @@ QUEUES: Final = Group(
             "5m",
             f"max by ({_QUEUE}) ({_OLD})\n"
             f"unless {_PAUSED}\n"
+            f"unless {_DEAD}\n"
             "or\n"
             f"max by (namespace, cluster) ({_OLD_SOMEWHERE})\n"
             "unless on (namespace, cluster) disque_queue_oldest_job_age_seconds > 900",
@@ -34,13 +37,24 @@ QUEUES: Final = Group(
             uids.QUEUES,
         ),
         Alert(
+            "DisqueQueueOldestJob",
+            Severity.WARNING,
+            "15m",
+            f"max by ({_QUEUE}) (disque_queue_oldest_job_age_seconds) > 3600\nunless {_PAUSED}\nunless {_DEAD}",
+            f"The oldest job of the queue {{{{ $labels.queue }}}} of {CLUSTER} is too old",
+            "It was created {{ $value | humanizeDuration }} ago and waits: workers are too few, or jobs with a higher "
+            "priority leave no time for it. An hour is the default threshold.",
+            uids.QUEUES,
+        ),
+        Alert(
             "DisqueQueueGrowing",
             Severity.WARNING,
             "10m",
             f"sum by ({_QUEUE}) (min_over_time(disque_queue_jobs[5m])) > 1000\n"
             "and\n"
             f"sum by ({_QUEUE}) (min_over_time(disque_queue_jobs[5m]))\n"
-            f"> sum by ({_QUEUE}) (max_over_time(disque_queue_jobs[5m] offset 10m))",
+            f"> sum by ({_QUEUE}) (max_over_time(disque_queue_jobs[5m] offset 10m))\n"
+            f"unless {_DEAD}",
             f"The queue {{{{ $labels.queue }}}} of {CLUSTER} keeps growing",
             "{{ $value | humanize }} jobs wait, and for ten minutes the queue has been longer than ten minutes before: "
             "producers add more than workers process. Eventually the memory is full.",
@@ -53,7 +67,8 @@ QUEUES: Final = Group(
             f"sum by ({_QUEUE}) (disque_queue_jobs) > 0\n"
             f"unless sum by ({_QUEUE}) (disque_queue_blocked_clients) > 0\n"
             f"unless sum by ({_QUEUE}) (increase(disque_queue_jobs_out_total[10m])) > 0\n"
-            f"unless {_PAUSED}",
+            f"unless {_PAUSED}\n"
+            f"unless {_DEAD}",
             f"The queue {{{{ $labels.queue }}}} of {CLUSTER} has no workers",
             "{{ $value | humanize }} jobs wait, and for ten minutes no client has waited for this queue or "
             "fetched a job.",
@@ -80,6 +95,28 @@ QUEUES: Final = Group(
             "After {{ $value | humanizePercentage }} of the deliveries the job returns to its queue: workers "
             "reject it (NACK), die, or take longer than its RETRY.",
             uids.OVERVIEW,
+        ),
+        Alert(
+            "DisqueDeadLetters",
+            Severity.WARNING,
+            "0m",
+            "sum by (namespace, cluster, reason) (increase(disque_jobs_dead_total[10m])) > 0",
+            f"Jobs of {CLUSTER} become dead letters ({{{{ $labels.reason }}}})",
+            "{{ $value | humanize }} jobs within ten minutes reached their limit of attempts, were rejected by a "
+            "worker, or expired. They are kept for a week: disque dead says why they failed.",
+            uids.QUEUES,
+        ),
+        Alert(
+            "DisqueSettingsIgnored",
+            Severity.WARNING,
+            "1h",
+            "max by (namespace, cluster) (disque_nodes_without_settings) > 0\n"
+            "and\n"
+            "max by (namespace, cluster) (disque_queue_settings) > 0",
+            f"Members of {CLUSTER} ignore the settings of queues",
+            "{{ $value | humanize }} members are nodes of the original or of release 0.1: on them, limits of attempts, "
+            "back-off, maximum lengths and pauses of queues do not hold.",
+            uids.CLUSTER,
         ),
         Alert(
             "DisqueJobsExpiring",
