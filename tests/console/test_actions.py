@@ -6,8 +6,12 @@ import json
 
 import pytest
 
-from disqued.console.actions import MAX_BYTES, MAX_JOBS, InvalidActionError, command_of
+from disqued.config.glob import glob_match
+from disqued.console.actions import MAX_BYTES, MAX_JOBS, InvalidActionError, command_of, glob_quoted
+from disqued.console.text import key_of
+from disqued.core.jobs.attributes import MAX_REASON_BYTES
 from disqued.core.jobs.jobid import JOB_ID_BYTES
+from disqued.httproutes import MAX_NAME_BYTES
 
 JOB = "D-" + "0" * 38
 
@@ -20,6 +24,13 @@ JOB = "D-" + "0" * 38
         ({"action": "pause", "queue": "q", "pause": "all", "everywhere": True}, [b"pause", b"q", b"all", b"bcast"]),
         ({"action": "requeue", "jobs": [JOB]}, [b"enqueue", JOB.encode()]),
         ({"action": "delete", "jobs": [JOB, JOB]}, [b"deljob", JOB.encode(), JOB.encode()]),
+        ({"action": "cancel", "jobs": [JOB]}, [b"fastack", JOB.encode()]),
+        ({"action": "move", "jobs": [JOB], "queue": "%FF"}, [b"movejob", JOB.encode(), b"TO", b"\xff"]),
+        ({"action": "redrive", "queue": "mail.dead"}, [b"redrive", b"mail.dead"]),
+        (
+            {"action": "redrive", "queue": "q", "reason": "KeyError: '%5Bx%5D*' %5C%3F"},
+            [b"redrive", b"q", b"REASON", rb"KeyError: '\[x]\*' \\\?"],
+        ),
     ],
 )
 def test_action_is_one_command(action: object, words: list[bytes]) -> None:
@@ -32,8 +43,8 @@ def test_action_is_one_command(action: object, words: list[bytes]) -> None:
         (b"", "JSON"),
         (b"\xff", "JSON"),
         (b"[" * 3000, "JSON"),
-        (b"[]", "one of: pause, requeue, delete"),
-        (b"{}", "one of: pause, requeue, delete"),
+        (b"[]", "one of: pause, requeue, delete, cancel, move, redrive"),
+        (b"{}", "one of: pause, requeue, delete, cancel, move, redrive"),
         (b'{"action": "flushall"}', "one of"),
         (b'{"action": ["pause"]}', "one of"),
         (b'{"action": "pause", "queue": "q", "pause": "bcast"}', "in, out, all, none"),
@@ -43,6 +54,10 @@ def test_action_is_one_command(action: object, words: list[bytes]) -> None:
         (b'{"action": "delete"}', "IDs of 1 to 50 jobs"),
         (b'{"action": "delete", "jobs": []}', "IDs of 1 to 50 jobs"),
         (b'{"action": "delete", "jobs": [1]}', "IDs of 1 to 50 jobs"),
+        (b'{"action": "move", "jobs": ["x"]}', "give a queue"),
+        (b'{"action": "move", "queue": "q", "jobs": []}', "IDs of 1 to 50 jobs"),
+        (b'{"action": "redrive"}', "give a queue"),
+        (b'{"action": "redrive", "queue": "q", "reason": 7}', "a reason or none"),
         (json.dumps({"action": "delete", "jobs": ["x"] * 51}).encode(), "IDs of 1 to 50 jobs"),
     ],
 )
@@ -54,3 +69,18 @@ def test_invalid_action_is_refused_with_a_reason(body: bytes, why: str) -> None:
 def test_maximum_number_of_jobs_fits_into_the_body() -> None:
     body = json.dumps({"action": "requeue", "jobs": ["x" * JOB_ID_BYTES] * MAX_JOBS})
     assert len(body) <= MAX_BYTES
+
+
+def test_longest_reason_and_name_fit_into_the_body() -> None:
+    action = {
+        "action": "redrive",
+        "queue": key_of(b"\xff" * MAX_NAME_BYTES),
+        "reason": key_of(b"\xff" * MAX_REASON_BYTES),
+    }
+    assert len(json.dumps(action)) <= MAX_BYTES
+
+
+def test_pattern_of_a_reason_matches_that_reason_only() -> None:
+    for reason in (b"KeyError: '[x]*' \\?", b"", b"plain", b"\xff]["):
+        assert glob_match(glob_quoted(reason), reason)
+        assert not glob_match(glob_quoted(reason), reason + b"x")

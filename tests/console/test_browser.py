@@ -139,6 +139,47 @@ def test_missing_queue_is_reported(open_node: OpenNode, look: Look) -> None:
     expect(page.locator("#queue-note")).to_contain_text("No member that answers has this queue")
 
 
+def fail(node: ConsoleNode, queue: str, body: str, reason: str) -> None:
+    """Add a job and reject it."""
+    add(node, queue, 1, body)
+    ((_, job, _),) = node.call("GETJOB", "FROM", queue)
+    node.call("NACK", job, "REASON", reason, "DEAD")
+
+
+def test_dead_letters_are_shown_by_queue_and_reason(open_node: OpenNode, look: Look) -> None:
+    node = open_node()
+    for body, reason in (("one", "timeout"), ("two", "timeout"), ("<b>three</b>", "<i>no</i>")):
+        fail(node, "mail", body, reason)
+    fail(node, "sms", "four", "timeout")
+    page = look(node, "#dead")
+    expect(page.locator("#dead-note")).to_have_text("4 on this node.")
+    expect(page.locator("#dead-groups tbody tr")).to_have_count(3)
+    first = page.locator("#dead-groups tbody tr").first
+    expect(first).to_contain_text("mail.dead")
+    expect(first).to_contain_text("timeout")
+    expect(page.get_by_role("button", name="Redrive mail.dead, timeout")).to_be_hidden()
+    page.get_by_role("button", name="Show mail.dead, <i>no</i>").click()
+    expect(page.locator("#dead-jobs tbody tr")).to_have_count(1)
+    page.locator("#dead-jobs button.link").click()
+    expect(page.locator("#dead-jobs .facts")).to_contain_text("mail, after 1 attempts")
+    expect(page.locator("#dead-jobs pre")).to_have_text("<b>three</b>")
+    page.get_by_role("button", name="Show all").click()
+    expect(page.locator("#dead-jobs tbody tr:not(.more)")).to_have_count(4)
+    page.get_by_role("link", name="All queues").last.click()
+    expect(page.locator("#overview")).to_be_visible()
+
+
+def test_settings_of_a_queue_are_shown_with_their_origin(open_node: OpenNode, look: Look) -> None:
+    node = open_node()
+    add(node, "mail")
+    node.call("QCONF", "ma*", "SET", "limit", 5)
+    node.call("QCONF", "mail", "SET", "backoff", "1000 60000")
+    page = look(node, "#queue=mail")
+    expect(page.locator("#settings tbody tr")).to_have_count(2)
+    expect(page.locator("#settings tbody tr", has_text="limit")).to_contain_text("ma*")
+    expect(page.locator("#settings tbody tr", has_text="backoff")).to_contain_text("1000 60000")
+
+
 # --- actions ----------------------------------------------------------------------------------------------------------
 
 
@@ -179,9 +220,9 @@ def test_selected_jobs_are_requeued_and_deleted(open_node: OpenNode, look: Look)
     for job in jobs[:2]:
         page.get_by_label(f"Select job {job}").check()
     expect(page.locator("#jobs-actions")).to_contain_text("2 selected")
-    page.get_by_role("button", name="Requeue").click()
+    page.get_by_role("button", name="Run now").click()
     page.locator("#confirm-yes").click()
-    expect(page.locator("#live")).to_have_text("2 of 2 jobs requeued.")
+    expect(page.locator("#live")).to_have_text("2 of 2 jobs queued.")
     assert node.call("QLEN", "mail") == 4
     page.get_by_label("Show").select_option("oldest")
     page.get_by_label(f"Select job {jobs[0]}").check()
@@ -189,6 +230,43 @@ def test_selected_jobs_are_requeued_and_deleted(open_node: OpenNode, look: Look)
     page.locator("#confirm-yes").click()
     expect(page.locator("#jobs tbody tr")).to_have_count(3)
     assert node.call("SHOW", jobs[0]) is None
+
+
+def test_selected_dead_letters_are_redriven_and_deleted(open_node: OpenNode, look: Look) -> None:
+    node = open_node("--http-actions", "yes")
+    for body in ("one", "two", "three"):
+        fail(node, "mail", body, "timeout")
+    page = look(node, "#dead")
+    page.locator("#dead-jobs input").first.check()
+    page.get_by_role("button", name="Redrive selected").click()
+    page.locator("#confirm-yes").click()
+    expect(page.locator("#live")).to_have_text("1 of 1 dead letter redriven.")
+    assert (node.call("QLEN", "mail"), node.call("QLEN", "mail.dead")) == (1, 2)
+    expect(page.locator("#dead-jobs tbody tr")).to_have_count(2)
+    page.get_by_role("button", name="Select all shown").click()
+    page.get_by_role("button", name="Delete selected").click()
+    page.locator("#confirm-yes").click()
+    expect(page.locator("#dead-note")).to_have_text("No dead letters on this node.")
+    assert (node.call("QLEN", "mail"), node.call("QLEN", "mail.dead")) == (1, 0)
+
+
+def test_delayed_jobs_are_run_now_and_canceled(open_node: OpenNode, look: Look) -> None:
+    node = open_node("--http-actions", "yes")
+    one, two = (node.call("ADDJOB", "mail", "x", 0, "DELAY", 3600).decode() for _ in range(2))
+    add(node, "mail")
+    page = look(node, "#queue=mail")
+    page.get_by_label("Show").select_option("delayed")
+    expect(page.locator("#jobs tbody tr")).to_have_count(2)
+    page.get_by_label(f"Select job {one}").check()
+    page.get_by_role("button", name="Run now").click()
+    page.locator("#confirm-yes").click()
+    expect(page.locator("#jobs tbody tr")).to_have_count(1)
+    assert node.call("QLEN", "mail") == 2
+    page.get_by_label(f"Select job {two}").check()
+    page.get_by_role("button", name="Cancel on all nodes").click()
+    page.locator("#confirm-yes").click()
+    expect(page.locator("#jobs-note")).to_have_text("No jobs found.")
+    assert node.call("SHOW", two) is None
 
 
 def test_refused_action_is_reported(open_node: OpenNode, look: Look) -> None:
@@ -210,10 +288,10 @@ def test_action_applies_to_many_selected_jobs(open_node: OpenNode, look: Look) -
     expect(page.locator("#jobs tbody tr")).to_have_count(70)
     page.evaluate("document.querySelectorAll('#jobs input').forEach((box) => box.click())")
     expect(page.locator("#jobs-actions")).to_contain_text("70 selected")
-    page.get_by_role("button", name="Requeue").click()
-    expect(page.locator("#confirm-title")).to_have_text("Requeue: 70 jobs")
+    page.get_by_role("button", name="Run now").click()
+    expect(page.locator("#confirm-title")).to_have_text("Run now: 70 jobs")
     page.locator("#confirm-yes").click()
-    expect(page.locator("#live")).to_have_text("70 of 70 jobs requeued.")
+    expect(page.locator("#live")).to_have_text("70 of 70 jobs queued.")
     assert node.call("QLEN", "mail") == 70
 
 
@@ -351,6 +429,22 @@ def test_content_fits_any_width(acting_node: ConsoleNode, look: Look, width: int
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.parametrize("width", [320, 900, 1280])
+def test_dead_letters_fit_any_width_and_have_enough_contrast(open_node: OpenNode, look: Look, width: int) -> None:
+    node = open_node("--http-actions", "yes")
+    fail(node, "a-long-name-" * 12, "a body without any place to break it " + "x" * 3000, "y" * 1000)
+    fail(node, "mail", "x", "timeout")
+    theme = "dark" if width == 320 else "light"
+    page = look(node, "#dead", viewport={"width": width, "height": 800}, color_scheme=theme)
+    expect(page.locator("#dead-jobs tbody tr")).to_have_count(2)
+    for toggle in page.locator("#dead-jobs button.link").all():
+        toggle.click()
+    expect(page.locator("#dead-jobs pre").first).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(CONTRASTS) == []
+    assert page.evaluate(UNNAMED) == []
+
+
 CONTRASTS: Final = """() => {
   const parse = (text) => text.match(/[\\d.]+/g).map(Number);
   const part = (v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4);
@@ -428,7 +522,7 @@ def test_page_works_with_the_keyboard(open_node: OpenNode, look: Look) -> None:
     page.keyboard.press("Tab")
     expect(page.locator(".skip")).to_be_focused()
     page.keyboard.press("Enter")
-    for _ in range(3):
+    for _ in range(4):
         page.keyboard.press("Tab")
     expect(page.locator("#queues a")).to_be_focused()
     page.keyboard.press("Enter")

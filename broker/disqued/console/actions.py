@@ -3,18 +3,24 @@
 {"action": "pause", "queue": "mail", "pause": "in" | "out" | "all" | "none", "everywhere": true | false}
 {"action": "requeue", "jobs": ["D-…", …]}
 {"action": "delete", "jobs": ["D-…", …]}
+{"action": "cancel", "jobs": ["D-…", …]}
+{"action": "move", "jobs": ["D-…", …], "queue": "mail"}
+{"action": "redrive", "queue": "mail.dead", "reason": "…", all of the queue without a reason}
+
+Names of queues and reasons are keys (`console.text`).
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from disqued.console.text import name_of
 
 MAX_JOBS: Final = 50
-MAX_BYTES: Final = 4096
+MAX_BYTES: Final = 8192
 """Maximum length of the JSON text."""
 _PAUSES: Final = ("in", "out", "all", "none")
 
@@ -44,14 +50,40 @@ def _pause(asked: Mapping[str, Any]) -> list[bytes]:
 
 def _with_jobs(command: bytes) -> Callable[[Mapping[str, Any]], list[bytes]]:
     """Return the converter of an action on jobs."""
-
-    def make(asked: Mapping[str, Any]) -> list[bytes]:
-        jobs = asked.get("jobs")
-        if not isinstance(jobs, list) or not 0 < len(jobs) <= MAX_JOBS or not all(isinstance(job, str) for job in jobs):
-            raise InvalidActionError(f"invalid jobs; give the IDs of 1 to {MAX_JOBS} jobs")
-        return [command, *(job.encode("utf-8", "replace") for job in jobs)]
-
-    return make
+    return lambda asked: [command, *_jobs(asked)]
 
 
-_ACTIONS: Final = {"pause": _pause, "requeue": _with_jobs(b"enqueue"), "delete": _with_jobs(b"deljob")}
+def _jobs(asked: Mapping[str, Any]) -> list[bytes]:
+    jobs = asked.get("jobs")
+    if not isinstance(jobs, list) or not 0 < len(jobs) <= MAX_JOBS or not all(isinstance(job, str) for job in jobs):
+        raise InvalidActionError(f"invalid jobs; give the IDs of 1 to {MAX_JOBS} jobs")
+    return [job.encode("utf-8", "replace") for job in jobs]
+
+
+def _move(asked: Mapping[str, Any]) -> list[bytes]:
+    queue = asked.get("queue")
+    if not isinstance(queue, str):
+        raise InvalidActionError("invalid move; give a queue")
+    return [b"movejob", *_jobs(asked), b"TO", name_of(queue)]
+
+
+def _redrive(asked: Mapping[str, Any]) -> list[bytes]:
+    queue, reason = asked.get("queue"), asked.get("reason")
+    if not isinstance(queue, str) or not isinstance(reason, str | None):
+        raise InvalidActionError("invalid redrive; give a queue, and a reason or none")
+    return [b"redrive", name_of(queue), *([] if reason is None else [b"REASON", glob_quoted(name_of(reason))])]
+
+
+def glob_quoted(text: bytes) -> bytes:
+    """Return the pattern that matches this text only."""
+    return re.sub(rb"[*?\[\\]", rb"\\\g<0>", text)
+
+
+_ACTIONS: Final = {
+    "pause": _pause,
+    "requeue": _with_jobs(b"enqueue"),
+    "delete": _with_jobs(b"deljob"),
+    "cancel": _with_jobs(b"fastack"),
+    "move": _move,
+    "redrive": _redrive,
+}

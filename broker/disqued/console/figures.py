@@ -111,7 +111,16 @@ def queue_figures(qstat: Reply) -> dict[str, Any] | None:
         "jobs_in": fields.get("jobs-in"),
         "jobs_out": fields.get("jobs-out"),
         "pause": text_of(fields.get("pause")),
+        "dead": fields.get("dead", 0),
+        "delayed": fields.get("delayed", 0),
     }
+
+
+def settings_set(qconf: Reply) -> list[dict[str, str]]:
+    """Convert the reply of QCONF GET: the settings that are not defaults, with the name that each comes from."""
+    words = [shown(bytes_of(word)) for word in qconf] if isinstance(qconf, list) else []
+    rows = zip(words[::3], words[1::3], words[2::3], strict=False)
+    return [{"setting": name, "value": value, "source": source} for name, value, source in rows if source]
 
 
 def pairs(flat: list[Reply]) -> dict[str, Reply]:

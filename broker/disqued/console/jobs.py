@@ -1,4 +1,7 @@
-"""Finds some jobs of a queue: queued jobs from either end with QPEEK, jobs in other states with JSCAN."""
+"""Finds some jobs of a queue: queued jobs from either end with QPEEK, jobs in other states with JSCAN.
+
+Dead letters are also found in all queues.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any, Final
 
 from disqued.console.calling import Ask
 from disqued.console.figures import bytes_of, pairs, text_of
-from disqued.console.text import is_text, shown
+from disqued.console.text import is_text, key_of, shown
 from disqued.httproutes import UNAVAILABLE, Exchange
 from disqued.resp.replies import Failure, Reply, Truncated
 
@@ -23,7 +26,10 @@ MAX_BODY_BYTES: Final = 2048
 """Maximum length of a displayed body."""
 
 PEEKS: Final = {"oldest": PEEKED, "youngest": -PEEKED}
-STATES: Final = ("active", "wait-repl", "acked", "queued")
+STATES: Final = ("active", "delayed", "leased", "wait-repl", "acked", "queued", "dead")
+DEAD: Final = "dead"
+DEAD_FOUND: Final = 100
+"""How many dead letters a scan of all queues returns."""
 
 _NUMBERS: Final = (
     ("repl", "repl"),
@@ -33,6 +39,8 @@ _NUMBERS: Final = (
     ("nacks", "nacks"),
     ("additional-deliveries", "additional_deliveries"),
     ("next-requeue-within", "next_requeue_ms"),
+    ("attempts", "attempts_before"),
+    ("dead-since", "dead_since_ms"),
 )
 
 
@@ -47,6 +55,10 @@ def job_fields(show: Reply, now_ms: int) -> dict[str, Any] | None:
     nodes = fields.get("nodes-delivered")
     return {
         "id": text_of(fields.get("id")),
+        **_named("queue", fields.get("queue")),
+        **_named("origin", fields.get("origin-queue")),
+        **_named("reason", fields.get("reason")),
+        "origin_id": text_of(fields.get("origin-id")),
         "state": text_of(fields.get("state")),
         "age_ms": max(now_ms - ctime // 1_000_000, 0) if isinstance(ctime, int) else None,
         **{field: fields.get(name) for name, field in _NUMBERS},
@@ -57,18 +69,25 @@ def job_fields(show: Reply, now_ms: int) -> dict[str, Any] | None:
     }
 
 
+def _named(field: str, reply: Reply) -> dict[str, str]:
+    """A name or a text as its key and as it is shown, empty if the job has none. A truncated one has no key."""
+    data = bytes_of(reply)
+    return {field: "" if isinstance(reply, Truncated) else key_of(data), f"{field}_shown": shown(data)}
+
+
 Done = Callable[[list[dict[str, Any]], str], None]
 
 
 class Search:
     """A search for jobs of a queue."""
 
-    def __init__(self, exchange: Exchange, ask: Ask, now_ms: Callable[[], int], done: Done) -> None:
+    def __init__(self, exchange: Exchange, ask: Ask, now_ms: Callable[[], int], done: Done, found: int = FOUND) -> None:
         """`done` is called with the jobs and the cursor at which a scan can continue, "0" at the end."""
         self._exchange = exchange
         self._ask = ask
         self._now_ms = now_ms
         self._done = done
+        self._found = found
         self._ids: list[bytes] = []
         self._cursor = b"0"
         self._until_s = exchange.now_s() + MAX_SEARCH_S
@@ -82,19 +101,20 @@ class Search:
         self._ids = [bytes_of(job[1]) for job in jobs if isinstance(job, list)] if isinstance(jobs, list) else []
         self._show(jobs)
 
-    def scan(self, queue: bytes, state: bytes, cursor: bytes) -> None:
-        """Find jobs in a state, starting at a cursor."""
-        request = [b"jscan", cursor, b"COUNT", b"%d" % SCANNED, b"QUEUE", queue, b"STATE", state]
+    def scan(self, queue: bytes | None, state: bytes, cursor: bytes) -> None:
+        """Find jobs in a state, of a queue or of all, starting at a cursor."""
+        of_queue = [] if queue is None else [b"QUEUE", queue]
+        request = [b"jscan", cursor, b"COUNT", b"%d" % SCANNED, *of_queue, b"STATE", state]
         self._ask([request], lambda replies: self._scanned(replies, queue, state))
 
-    def _scanned(self, replies: list[Reply], queue: bytes, state: bytes) -> None:
+    def _scanned(self, replies: list[Reply], queue: bytes | None, state: bytes) -> None:
         (found,) = replies
         if not isinstance(found, list) or not isinstance(found[1], list):
             self._show(found)
             return
         self._cursor = bytes_of(found[0])
         self._ids += map(bytes_of, found[1])
-        if self._cursor == b"0" or len(self._ids) >= FOUND or self._exchange.now_s() >= self._until_s:
+        if self._cursor == b"0" or len(self._ids) >= self._found or self._exchange.now_s() >= self._until_s:
             self._show(None)
         else:
             self._exchange.call_later(PAUSE_S, lambda: self.scan(queue, state, self._cursor))

@@ -3,7 +3,8 @@
 | route | description |
 |---|---|
 | `/console/events` | live updates (`console.live`); `match`, `sort`, `most` select queues, `queue` is always included |
-| `/console/jobs` | jobs of a `queue` in a `state`; `cursor` continues a scan |
+| `/console/jobs` | jobs of a `queue` in a `state`; `cursor` continues a scan; `state=dead` needs no queue |
+| `/console/settings` | the settings that hold for a `queue`, and where they come from |
 | `/console/act` | executes an action (`console.actions`), with POST |
 """
 
@@ -17,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 from disqued.console import actions, assets, guard
 from disqued.console.access import NEEDS_LOGIN, wait_answer
 from disqued.console.calling import Caller, Callers, Calls, Cancel, Requests, Then
-from disqued.console.jobs import MAX_BODY_BYTES, PEEKS, STATES, Search
+from disqued.console.figures import settings_set
+from disqued.console.jobs import DEAD, DEAD_FOUND, FOUND, MAX_BODY_BYTES, PEEKS, STATES, Search
 from disqued.console.live import Live
 from disqued.console.selection import MAX_SELECTED, SORTS, QueueSelection
 from disqued.console.text import fields_of
@@ -65,6 +67,7 @@ class Console:
             *assets.routes(),
             Route("/console/events", self._events, MAX_LIVE_PAGES, ("GET",), listed=False),
             Route("/console/jobs", self._jobs, MAX_PENDING, listed=False),
+            Route("/console/settings", self._settings, MAX_PENDING, listed=False),
             Route("/console/act", self._act, MAX_PENDING, ("POST",), actions.MAX_BYTES, listed=False),
         )
 
@@ -96,7 +99,7 @@ class Console:
         if fields is None:
             return
         queue, state = fields.get("queue"), fields.get("state", b"oldest").decode("latin-1")
-        if queue is None or state not in {*PEEKS, *STATES}:
+        if (queue is None and state != DEAD) or state not in {*PEEKS, *STATES}:
             exchange.answer(BAD_REQUEST, f"invalid queue or state; state is one of: {', '.join((*PEEKS, *STATES))}")
             return
         calls = self._authorize(node, exchange, MAX_BODY_BYTES)
@@ -107,11 +110,25 @@ class Console:
             calls.ask,
             lambda: int(node.state.now_ms),
             lambda jobs, cursor: _send_json(exchange, {"jobs": jobs, "cursor": cursor}),
+            FOUND if queue is not None else DEAD_FOUND,
         )
-        if state in PEEKS:
+        if state in PEEKS and queue is not None:
             search.peek(queue, PEEKS[state])
         else:
             search.scan(queue, state.encode(), fields.get("cursor", b"0"))
+
+    def _settings(self, node: Node, exchange: Exchange) -> None:
+        """Send the settings of a queue that are not defaults."""
+        fields = _fields(exchange)
+        if fields is None:
+            return
+        queue = fields.get("queue")
+        if queue is None or len(queue) > MAX_NAME_BYTES:
+            exchange.answer(BAD_REQUEST, f"give a queue of at most {MAX_NAME_BYTES} bytes")
+            return
+        calls = self._authorize(node, exchange, MAX_NAME_BYTES)
+        if calls is not None:
+            calls.ask([[b"qconf", queue, b"GET"]], lambda replies: _send_settings(exchange, replies[0]))
 
     def _act(self, node: Node, exchange: Exchange) -> None:
         """Execute an action."""
@@ -184,6 +201,13 @@ def _fields(exchange: Exchange) -> dict[str, bytes] | None:
 
 def _send_json(exchange: Exchange, content: dict[str, Any]) -> None:
     exchange.send(Answer(OK, json.dumps(content), content_type=JSON))
+
+
+def _send_settings(exchange: Exchange, reply: Reply) -> None:
+    if isinstance(reply, Failure):
+        exchange.answer(UNAVAILABLE, reply.message)
+    else:
+        _send_json(exchange, {"settings": settings_set(reply)})
 
 
 def _send_result(exchange: Exchange, reply: Reply) -> None:

@@ -132,7 +132,7 @@ class _Letters:
 
     def _at(self, client: Client) -> Iterator[Letter]:
         """Those of one node: a job is queued on one node, unless it moves during the listing."""
-        for job in client.jscan_details(states=["queued"], page_size=PAGE_SIZE):
+        for job in client.jscan_details(states=["dead"], page_size=PAGE_SIZE):
             wanted = self._queue is None or self._queue in {job.queue, job.origin_queue}
             if job.dead_since_ms is not None and wanted and job.id not in self._seen:
                 self._seen.add(job.id)

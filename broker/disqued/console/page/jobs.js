@@ -12,10 +12,18 @@ const MOST_AT_ONCE = 50;
 const ACTIONS = [
   {
     name: "requeue",
-    text: "Requeue",
-    verb: "Requeue",
-    done: "requeued",
-    explanation: "The jobs are delivered again, even if a worker is still processing them.",
+    text: "Run now",
+    verb: "Run now",
+    done: "queued",
+    explanation: "The jobs are delivered now, even if they are delayed or a worker is still processing them.",
+  },
+  {
+    name: "cancel",
+    text: "Cancel on all nodes",
+    verb: "Cancel",
+    done: "canceled",
+    danger: true,
+    explanation: "The jobs are deleted on all nodes that can be reached (FASTACK). A worker that has one continues.",
   },
   {
     name: "delete",
@@ -186,6 +194,8 @@ export class JobsView {
     const next = job.next_requeue_ms === null ? "" : `, next in ${span(Math.floor(job.next_requeue_ms / 1000))}`;
     const facts = {
       ID: job.id,
+      ...(job.reason_shown && { Reason: job.reason_shown }),
+      ...(job.origin_shown && { "Came from": `${job.origin_shown}, after ${count(job.attempts_before ?? 0)} attempts` }),
       Copies: `${job.repl} requested, on ${job.nodes.map((node) => node.slice(0, 8)).join(", ") || "no node"}`,
       Delay: span(job.delay_s),
       Retry: job.retry_s ? `every ${span(job.retry_s)}${next}` : "never (at most once)",

@@ -2,6 +2,7 @@
 
 import { Refused, listen, setPassword } from "./api.js";
 import { ClusterView } from "./cluster.js";
+import { DeadView } from "./dead.js";
 import { askPassword } from "./dialogs.js";
 import { byId, setText } from "./dom.js";
 import { Histories } from "./history.js";
@@ -21,6 +22,7 @@ const clusterView = new ClusterView();
 const nodeView = new NodeView();
 const queuesView = new QueuesView(histories);
 const queueView = new QueueView(histories, report);
+const deadView = new DeadView(report);
 
 let stop = null;
 let paused = false;
@@ -85,6 +87,7 @@ function take(update) {
   nodeView.show(update);
   queuesView.show(update, byId("match").value.trim());
   queueView.show(update);
+  deadView.allow(update.actions);
 }
 
 async function login(why) {
@@ -133,8 +136,12 @@ function queueKey() {
 
 function navigate() {
   const key = queueKey();
-  byId("overview").hidden = key !== null;
+  const dead = location.hash === "#dead";
+  byId("overview").hidden = dead || key !== null;
   byId("queue").hidden = key === null;
+  byId("dead").hidden = !dead;
+  if (dead) deadView.open();
+  else deadView.close();
   if (key === null) queueView.close();
   else queueView.open(key);
   connect();

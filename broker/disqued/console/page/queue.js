@@ -7,6 +7,7 @@ import { Rows, byId, chip, el, setText } from "./dom.js";
 import { count, rate, span } from "./format.js";
 import { JobsView } from "./jobs.js";
 import { PAUSES } from "./queues.js";
+import { SettingsView } from "./settings.js";
 import { Tiles } from "./tiles.js";
 
 const STATES = [
@@ -22,6 +23,8 @@ const TILES = [
     title: "Queued jobs",
     show: ({ queue, series }) => ({
       value: count(queue.len),
+      note: [[queue.delayed, "delayed"], [queue.dead, "dead letters"]].filter(([many]) => many)
+        .map(([many, what]) => `${count(many)} ${what}`).join(", "),
       curve: series.values("len"),
       curveLabel: "Queued jobs in the last two minutes",
     }),
@@ -64,6 +67,7 @@ export class QueueView {
     this.last = null;
     this.tiles = new Tiles(byId("queue-tiles"), TILES);
     this.jobs = new JobsView(report);
+    this.settings = new SettingsView();
     const figure = (title, text) => ({ title, kind: "number", fill: (cell, row) => setText(cell, text(row)) });
     this.members = new Rows(byId("queue-members"), "The queue on each member", [
       { title: "Member", head: true, fill: (cell, row) => setText(cell, row.name) },
@@ -89,12 +93,14 @@ export class QueueView {
     this.setTitle("…");
     byId("queue-tiles").hidden = true;
     this.jobs.open(key);
+    this.settings.open(key);
     byId("queue-title").focus();
   }
 
   close() {
     this.key = null;
     this.jobs.open(null);
+    this.settings.open(null);
   }
 
   show(update) {

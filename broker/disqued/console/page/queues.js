@@ -21,6 +21,7 @@ export class QueuesView {
       },
       { title: "In per second", kind: "number", fill: (cell, queue) => setText(cell, rate(queue.in_per_s)) },
       { title: "Out per second", kind: "number", fill: (cell, queue) => setText(cell, rate(queue.out_per_s)) },
+      { title: "Dead", kind: "number", fill: (cell, queue) => setText(cell, count(queue.dead)) },
       { title: "Blocked clients", kind: "number", fill: (cell, queue) => setText(cell, count(queue.blocked)) },
       { title: "Idle", kind: "number", fill: (cell, queue) => setText(cell, span(queue.idle_s)) },
     ]);
