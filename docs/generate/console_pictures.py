@@ -34,6 +34,8 @@ PRODUCED = {"mail": 30, "thumbnails": 60, "billing:invoices": 10, "search-index"
 CONSUMED = {"mail": 0.13, "thumbnails": 0.06, "search-index": 0.25, "webhooks": 0.2, "reports": 1.0}
 """Queue -> pause of its worker in seconds."""
 PAUSED = "mail-retry"
+FAILED = {"SMTPRecipientsRefused: no such mailbox": 6, "TimeoutError: no answer from mx.example.org": 4, "bad body": 1}
+"""Reason -> dead letters of the queue mail."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +60,24 @@ def choose_jobs(page: Page) -> None:
     for index in (1, 2):
         boxes.nth(index).check()
     page.locator("#jobs button.link").first.click()
+    page.evaluate("scrollTo(0, 0)")
+
+
+def open_dead_letter(page: Page) -> None:
+    """Open one dead letter and select two."""
+    boxes = page.locator("#dead-jobs input[type=checkbox]")
+    boxes.nth(2).wait_for()
+    page.locator("#dead-actions").wait_for()
+    for index in (1, 2):
+        boxes.nth(index).check()
+    page.locator("#dead-jobs button.link").first.click()
 
 
 PICTURES = (
     Picture("console-overview", 1280, 1000),
     Picture("console-overview-dark", 1280, 1000, dark=True),
-    Picture("console-queue", 1280, 1000, target=f"#queue={PAUSED}", act=choose_jobs),
+    Picture("console-queue", 1280, 1500, target=f"#queue={PAUSED}", act=choose_jobs),
+    Picture("console-dead", 1280, 1000, target="#dead", act=open_dead_letter),
     Picture("console-phone", 390, 844, dark=True),
     Picture("console-phone-queue", 390, 844, target="#queue=mail"),
 )
@@ -86,6 +100,7 @@ def take(directory: Path, warm_up_s: float) -> list[Path]:
     directory.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as home, cluster(Path(home)) as (ports, http_port):
         workers = [partial(consume, ports[at % len(ports)], queue) for at, queue in enumerate(CONSUMED)]
+        bury(ports[0])
         for work in (*workers, *(partial(produce, port, len(ports)) for port in ports)):
             threading.Thread(target=work, daemon=True).start()
         with (
@@ -156,6 +171,18 @@ def produce(port: int, producers: int) -> None:
                     body = {"to": f"user{next(numbers)}@example.org", "template": "welcome", "language": "en"}
                     producer.add(queue, json.dumps(body), replicate=2)
             time.sleep(0.2)
+
+
+def bury(port: int) -> None:
+    """Make dead letters before the load begins."""
+    with client(port) as worker:
+        worker.qconf_set("mail*", {"limit": 5, "backoff": "1000 60000"})
+        worker.qconf_set(PAUSED, {"retry": 30})
+        for reason, count in FAILED.items():
+            for number in range(count):
+                worker.add("mail", json.dumps({"to": f"user{number}@example.net", "template": "welcome"}), replicate=2)
+                for job in worker.get("mail"):
+                    worker.nack(job.id, reason=reason, dead=True)
 
 
 def consume(port: int, queue: str) -> None:

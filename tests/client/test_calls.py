@@ -122,7 +122,7 @@ REPEATABLE: dict[str, tuple[Call[Any], bool]] = {
     "movejob": (failing.movejob(ID, "q"), True),
     "redrive": (failing.redrive("q"), False),
     "redrive_status": (failing.redrive_status("q"), True),
-    "redrive_cancel": (failing.redrive_cancel("q"), True),
+    "redrive_cancel": (failing.redrive_cancel("q"), False),
     "enqueue": (calls.enqueue(ID), False),
     "dequeue": (calls.dequeue(ID), False),
     "delete": (calls.delete(ID), False),

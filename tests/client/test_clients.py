@@ -406,3 +406,23 @@ def test_get_raises_node_leaving_when_there_is_no_other_node(connect: Any, tmp_p
         client.execute("CLUSTER", "LEAVING", "yes")
         with pytest.raises(NodeLeaving):
             client.get("mail", timeout_ms=10_000)
+
+
+def test_dead_letters_are_redriven(client: Any) -> None:
+    client.add("mail", "x", retry_s=30)
+    [job] = client.get("mail")
+    client.nack(job.id, reason="no such address", dead=True)
+    assert client.redrive_status("mail.dead") is None
+    assert client.redrive("mail.dead", reason="no such*") == "started"
+    while client.qlen("mail") == 0:
+        pass
+    status = client.redrive_status("mail.dead")
+    assert (status.moved, status.failed) == (1, 0)
+
+
+def test_job_is_moved(client: Any) -> None:
+    job_id = client.add("mail", "x", retry_s=30)
+    assert client.movejob(job_id, "other") == 1
+    [job] = client.get("other")
+    assert job.body == b"x"
+    assert client.show(job.id).origin_queue == "mail"

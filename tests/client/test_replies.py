@@ -68,5 +68,6 @@ def test_error_inside_a_reply_is_raised() -> None:
 
 
 def test_redrive_status_is_decoded_by_name() -> None:
-    reply: Reply = [b"moved", 3, b"left", 2, b"failed", 1, b"rate", 500, b"started", 1_700_000_000_000, b"more", b"x"]
-    assert replies.redrive_status(reply) == RedriveStatus(3, 2, 1, 500, 1_700_000_000_000)
+    reply: list[Reply] = [b"state", b"running", b"moved", 3, b"left", 2, b"failed", 1, b"started", 1_700_000_000_000]
+    assert replies.redrive_status(reply) == RedriveStatus("running", 3, 2, 1, 1_700_000_000_000)
+    assert replies.redrive_status([*reply, b"rate", 500, b"more", b"x"]).rate == 500

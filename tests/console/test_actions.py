@@ -7,11 +7,12 @@ import json
 import pytest
 
 from disqued.config.glob import glob_match
-from disqued.console.actions import MAX_BYTES, MAX_JOBS, InvalidActionError, command_of, glob_quoted
+from disqued.console.actions import MAX_BYTES, MAX_JOBS, InvalidActionError, command_of, pattern_of
 from disqued.console.text import key_of
 from disqued.core.jobs.attributes import MAX_REASON_BYTES
 from disqued.core.jobs.jobid import JOB_ID_BYTES
 from disqued.httproutes import MAX_NAME_BYTES
+from disqued.moves.redrive import MOST_PATTERN_BYTES
 
 JOB = "D-" + "0" * 38
 
@@ -57,6 +58,7 @@ def test_action_is_one_command(action: object, words: list[bytes]) -> None:
         (b'{"action": "move", "jobs": ["x"]}', "give a queue"),
         (b'{"action": "move", "queue": "q", "jobs": []}', "IDs of 1 to 50 jobs"),
         (b'{"action": "redrive"}', "give a queue"),
+        (b'{"action": "redrive", "queue": "q", "reason": ""}', "a reason or none"),
         (b'{"action": "redrive", "queue": "q", "reason": 7}', "a reason or none"),
         (json.dumps({"action": "delete", "jobs": ["x"] * 51}).encode(), "IDs of 1 to 50 jobs"),
     ],
@@ -82,5 +84,13 @@ def test_longest_reason_and_name_fit_into_the_body() -> None:
 
 def test_pattern_of_a_reason_matches_that_reason_only() -> None:
     for reason in (b"KeyError: '[x]*' \\?", b"", b"plain", b"\xff]["):
-        assert glob_match(glob_quoted(reason), reason)
-        assert not glob_match(glob_quoted(reason), reason + b"x")
+        assert glob_match(pattern_of(reason), reason)
+        assert not glob_match(pattern_of(reason), reason + b"x")
+
+
+@pytest.mark.parametrize("reason", [b"a" * 257, b"*" * 200, b"\\" * 128 + b"b" * 900])
+def test_pattern_of_a_long_reason_is_its_beginning(reason: bytes) -> None:
+    pattern = pattern_of(reason)
+    assert len(pattern) <= MOST_PATTERN_BYTES
+    assert glob_match(pattern, reason)
+    assert glob_match(pattern, reason[:200] + b"x") == (len(reason) > 900 or reason[:1] == b"*")

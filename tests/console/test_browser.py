@@ -161,7 +161,7 @@ def test_dead_letters_are_shown_by_queue_and_reason(open_node: OpenNode, look: L
     page.get_by_role("button", name="Show mail.dead, <i>no</i>").click()
     expect(page.locator("#dead-jobs tbody tr")).to_have_count(1)
     page.locator("#dead-jobs button.link").click()
-    expect(page.locator("#dead-jobs .facts")).to_contain_text("mail, after 1 attempts")
+    expect(page.locator("#dead-jobs .facts")).to_contain_text("mail, after 1 attempt")
     expect(page.locator("#dead-jobs pre")).to_have_text("<b>three</b>")
     page.get_by_role("button", name="Show all").click()
     expect(page.locator("#dead-jobs tbody tr:not(.more)")).to_have_count(4)
@@ -248,6 +248,19 @@ def test_selected_dead_letters_are_redriven_and_deleted(open_node: OpenNode, loo
     page.locator("#confirm-yes").click()
     expect(page.locator("#dead-note")).to_have_text("No dead letters on this node.")
     assert (node.call("QLEN", "mail"), node.call("QLEN", "mail.dead")) == (1, 0)
+
+
+def test_dead_letters_with_one_reason_are_redriven(open_node: OpenNode, look: Look) -> None:
+    node = open_node("--http-actions", "yes")
+    for body, reason in (("one", "timeout"), ("two", "timeout"), ("three", "time*")):
+        fail(node, "mail", body, reason)
+    page = look(node, "#dead")
+    page.get_by_role("button", name="Redrive mail.dead, time*").click()
+    page.locator("#confirm-yes").click()
+    expect(page.locator("#live")).to_have_text("Redrive started.")
+    page.get_by_role("button", name="Refresh").last.click()
+    expect(page.locator("#dead-note")).to_have_text("2 on this node.")
+    assert (node.call("QLEN", "mail"), node.call("QLEN", "mail.dead")) == (1, 2)
 
 
 def test_delayed_jobs_are_run_now_and_canceled(open_node: OpenNode, look: Look) -> None:

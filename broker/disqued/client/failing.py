@@ -1,8 +1,8 @@
 """The calls for jobs that fail: NACK with its options, MOVEJOB and REDRIVE. `calls` describes what a call is.
 
 MOVEJOB may be repeated: every node derives the same ID for the successor of a job, so a second move changes nothing.
-NACK may not, because another worker may have the job by then, nor the start of a REDRIVE, which would move COUNT jobs
-twice.
+NACK may not, because another worker may have the job by then. The start and the end of a REDRIVE may not, because the
+second attempt gets an error.
 """
 
 from __future__ import annotations
@@ -86,14 +86,14 @@ def redrive(
 ) -> Call[str]:
     """Begin to move the dead letters of a queue back to the queues that they failed in (Disque command REDRIVE).
 
-    Returns at once; `redrive_status` says how far it is. The jobs start again with no failed attempts.
+    Returns `started` at once; `redrive_status` says how far it is. The jobs start again with no failed attempts.
 
     Args:
         queue: The queue of dead letters, for example `mail.dead`.
         to: Move all jobs to this queue instead.
         count: Move at most this many jobs.
         rate: Move this many jobs per second, all nodes together; the node's default is 500.
-        reason: Only jobs whose reason matches this glob.
+        reason: Only jobs whose reason matches this glob of at most 256 bytes.
         older_s: Only jobs that have been dead letters for this long.
 
     Raises:
@@ -105,10 +105,14 @@ def redrive(
 
 
 def redrive_status(queue: str) -> Call[RedriveStatus | None]:
-    """Return how far the last REDRIVE of a queue is, over all nodes; None if there was none (REDRIVE STATUS)."""
+    """Return how far the last REDRIVE of a queue is, over all nodes; None if this node knows none (REDRIVE STATUS)."""
     return Call(("REDRIVE", queue, "STATUS"), replies.optional(replies.redrive_status), repeat=True)
 
 
 def redrive_cancel(queue: str) -> Call[str]:
-    """End the REDRIVE of a queue on all nodes; jobs that were moved stay moved (REDRIVE CANCEL)."""
-    return Call(("REDRIVE", queue, "CANCEL"), replies.text, repeat=True)
+    """End the REDRIVE of a queue on all nodes; jobs that were moved stay moved (REDRIVE CANCEL).
+
+    Raises:
+        ResponseError: none is running, as far as this node knows.
+    """
+    return Call(("REDRIVE", queue, "CANCEL"), replies.text)

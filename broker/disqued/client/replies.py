@@ -202,11 +202,12 @@ def redrive_status(reply: Reply) -> RedriveStatus:
     """Decode the reply of REDRIVE STATUS."""
     field = _known(reply, "REDRIVE STATUS")
     return RedriveStatus(
+        state=text(field("state")),
         moved=integer(field("moved")),
         left=integer(field("left")),
         failed=integer(field("failed")),
-        rate=integer(field("rate")),
         started_ms=integer(field("started")),
+        rate=_optional_integer(fields(reply).get("rate")),
     )
 
 

@@ -149,13 +149,19 @@ class QueueCount:
 
 @dataclass(frozen=True, slots=True)
 class RedriveStatus:
-    """How far a REDRIVE is, over all nodes. `rate` is in jobs per second, `started_ms` in unix milliseconds."""
+    """How far a REDRIVE is, over all nodes.
 
+    `state` is `running` until all nodes are done. `left` jobs were not moved yet. `failed` ones cannot be moved without
+    `to`, because they have no queue that they come from. `rate` is in jobs per second; only the node that took the
+    command knows it.
+    """
+
+    state: str
     moved: int
     left: int
     failed: int
-    rate: int
     started_ms: int
+    rate: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from disqued.console.text import name_of
+from disqued.moves.redrive import MOST_PATTERN_BYTES as MAX_PATTERN_BYTES
 
 MAX_JOBS: Final = 50
 MAX_BYTES: Final = 8192
@@ -69,14 +70,19 @@ def _move(asked: Mapping[str, Any]) -> list[bytes]:
 
 def _redrive(asked: Mapping[str, Any]) -> list[bytes]:
     queue, reason = asked.get("queue"), asked.get("reason")
-    if not isinstance(queue, str) or not isinstance(reason, str | None):
+    if not isinstance(queue, str) or not isinstance(reason, str | None) or reason == "":
         raise InvalidActionError("invalid redrive; give a queue, and a reason or none")
-    return [b"redrive", name_of(queue), *([] if reason is None else [b"REASON", glob_quoted(name_of(reason))])]
+    return [b"redrive", name_of(queue), *([] if reason is None else [b"REASON", pattern_of(name_of(reason))])]
 
 
-def glob_quoted(text: bytes) -> bytes:
-    """Return the pattern that matches this text only."""
-    return re.sub(rb"[*?\[\\]", rb"\\\g<0>", text)
+def pattern_of(text: bytes) -> bytes:
+    """Return the pattern that matches this text only; of a long one, all texts with the same beginning."""
+    parts = [re.sub(rb"[*?\[\\]", rb"\\\g<0>", text[at : at + 1]) for at in range(len(text))]
+    if sum(map(len, parts)) <= MAX_PATTERN_BYTES:
+        return b"".join(parts)
+    while sum(map(len, parts)) >= MAX_PATTERN_BYTES:
+        parts.pop()
+    return b"".join(parts) + b"*"
 
 
 _ACTIONS: Final = {

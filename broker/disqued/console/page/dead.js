@@ -3,7 +3,7 @@
 import { act, getJobs } from "./api.js";
 import { confirmed } from "./dialogs.js";
 import { Rows, byId, el, setText } from "./dom.js";
-import { bytes, count, span } from "./format.js";
+import { attempts, bytes, count, span } from "./format.js";
 
 const MOST = 1000;
 const MOST_AT_ONCE = 50;
@@ -20,6 +20,7 @@ export class DeadView {
     this.chosen = new Set();
     this.details = new Set();
     this.allowed = false;
+    this.everywhere = 0;
     this.groups = new Rows(byId("dead-groups"), "Dead letters by queue and reason", [
       { title: "Queue", head: true, fill: (cell, group) => this.fillQueue(cell, group) },
       { title: "Reason", kind: "wide", fill: (cell, group) => setText(cell, group.reason_shown || NO_REASON) },
@@ -63,9 +64,12 @@ export class DeadView {
     this.isOpen = false;
   }
 
-  allow(allowed) {
-    if (this.allowed === allowed) return;
-    this.allowed = allowed;
+  take(update) {
+    const everywhere = update.queues.reduce((sum, queue) => sum + queue.dead, 0);
+    if (this.allowed === update.actions && this.everywhere === everywhere) return;
+    this.allowed = update.actions;
+    this.everywhere = everywhere;
+    this.someQueues = update.queues.length < update.totals.registered_queues;
     this.show();
   }
 
@@ -74,6 +78,7 @@ export class DeadView {
     this.asked += 1;
     const asked = this.asked;
     if (cursor === "0") this.jobs = [];
+    this.loading = true;
     setText(byId("dead-note"), "Loading…");
     const least = this.jobs.length + MOST;
     try {
@@ -86,9 +91,12 @@ export class DeadView {
         ({ cursor } = reply);
         this.cursor = cursor;
       } while (cursor !== "0" && this.jobs.length < least && this.isOpen);
+      this.loading = false;
       this.show();
     } catch (error) {
-      if (asked === this.asked) setText(byId("dead-note"), error.message);
+      if (asked !== this.asked) return;
+      this.loading = false;
+      setText(byId("dead-note"), error.message);
     }
   }
 
@@ -112,7 +120,7 @@ export class DeadView {
   }
 
   show() {
-    if (!this.isOpen) return;
+    if (!this.isOpen || this.loading) return;
     for (const id of this.chosen) if (!this.jobs.some((job) => job.id === id)) this.chosen.delete(id);
     const groups = this.grouped();
     if (!groups.some((group) => group.key === this.group)) this.group = null;
@@ -125,8 +133,10 @@ export class DeadView {
     byId("dead-more").hidden = this.cursor === "0";
     byId("dead-all").hidden = this.group === null;
     const more = this.cursor === "0" ? "" : " so far";
-    const note = this.jobs.length ? `${count(this.jobs.length)} on this node${more}.` : `No dead letters on this node${more}.`;
-    setText(byId("dead-note"), note);
+    const here = this.jobs.length ? `${count(this.jobs.length)} on this node${more}.` : `No dead letters on this node${more}.`;
+    const others = this.everywhere > this.jobs.length && this.cursor === "0"
+      ? ` All members have ${this.someQueues ? "at least " : ""}${count(this.everywhere)}: open the page of another member to see its own.` : "";
+    setText(byId("dead-note"), here + others);
     byId("dead-actions").hidden = !this.allowed || !this.jobs.length;
     setText(this.note, `${this.chosen.size} selected`);
   }
@@ -148,7 +158,7 @@ export class DeadView {
     }
     const [view, redrive] = cell.querySelectorAll("button");
     view.setAttribute("aria-pressed", String(this.group === group.key));
-    redrive.hidden = !this.allowed || !group.queue;
+    redrive.hidden = !this.allowed || !group.queue || !group.reason;
   }
 
   fillName(cell, job, row) {
@@ -205,7 +215,7 @@ export class DeadView {
     const facts = {
       ID: job.id,
       Reason: job.reason_shown || NO_REASON,
-      "Failed in": `${job.origin_shown || "–"}, after ${count(job.attempts_before ?? 0)} attempts`,
+      "Failed in": `${job.origin_shown || "–"}, after ${attempts(job.attempts_before)}`,
       "First job": job.origin_id || "–",
       "Dead since": job.dead_since_ms === null ? "–" : new Date(job.dead_since_ms).toISOString(),
       "Deleted in": span(job.ttl_s),

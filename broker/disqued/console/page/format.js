@@ -10,6 +10,10 @@ export function count(value) {
   return Math.abs(value) >= 1e6 ? SHORT.format(value) : COUNTS.format(value);
 }
 
+export function attempts(value) {
+  return value === 1 ? "1 attempt" : `${count(value ?? 0)} attempts`;
+}
+
 export function rate(value) {
   if (value === null || value === undefined) return "–";
   return value > 0 && value < 10 ? value.toFixed(1) : count(value);

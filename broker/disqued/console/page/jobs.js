@@ -3,7 +3,7 @@
 import { act, getJobs } from "./api.js";
 import { confirmed } from "./dialogs.js";
 import { Rows, byId, chip, el, setText } from "./dom.js";
-import { bytes, count, span } from "./format.js";
+import { attempts, bytes, count, span } from "./format.js";
 
 const REFRESH_MS = 2000;
 const PEEKED = ["oldest", "youngest"];
@@ -195,7 +195,7 @@ export class JobsView {
     const facts = {
       ID: job.id,
       ...(job.reason_shown && { Reason: job.reason_shown }),
-      ...(job.origin_shown && { "Came from": `${job.origin_shown}, after ${count(job.attempts_before ?? 0)} attempts` }),
+      ...(job.origin_shown && { "Came from": `${job.origin_shown}, after ${attempts(job.attempts_before)}` }),
       Copies: `${job.repl} requested, on ${job.nodes.map((node) => node.slice(0, 8)).join(", ") || "no node"}`,
       Delay: span(job.delay_s),
       Retry: job.retry_s ? `every ${span(job.retry_s)}${next}` : "never (at most once)",

@@ -87,7 +87,7 @@ function take(update) {
   nodeView.show(update);
   queuesView.show(update, byId("match").value.trim());
   queueView.show(update);
-  deadView.allow(update.actions);
+  deadView.take(update);
 }
 
 async function login(why) {
