@@ -97,6 +97,13 @@ class TooLate(ReplyError):
         )
 
 
+class JobExists(ReplyError):
+    """The ID that was given belongs to a job in another queue."""
+
+    def __init__(self) -> None:
+        super().__init__("EXISTS a job with this ID is in another queue; give each job an ID of its own")
+
+
 class DelayTooLong(ReplyError):
     """The job would end before the delay does."""
 

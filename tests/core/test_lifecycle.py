@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disqued.core.jobs.attributes import REASON
+from disqued.core.jobs.attributes import NAMED, REASON
 from disqued.core.jobs.attributes import of as attributes_of
 from disqued.core.jobs.job import (
     ACKED,
@@ -195,6 +195,10 @@ class Calls(Life):
         lifecycle = self.lifecycle
         for make in (self.shared, self.admitted):
             lifecycle.park(make(), NOW_MS)
+        named = self.shared()
+        lifecycle.set_attributes(named, attributes_of({NAMED: b""}))
+        lifecycle.acknowledge(named, NOW_MS)
+        lifecycle.drop(named)
 
     def fail(self) -> None:
         """Be taken over by a room after a last attempt, and at the end of its life."""

@@ -17,6 +17,8 @@ from mypy_extensions import i64, mypyc_attr
 
 SPAN_MS: Final = 30_000
 """How long a generation collects IDs; when it is over, those of the one before are forgotten."""
+NAMED_SPAN_MS: Final = 600_000
+"""The same for jobs whose IDs were given or derived: they may be added again, by a client or by another node."""
 SHARDS: Final = 256
 """The number of sets. Each has few hashes, so growing it or dropping it takes microseconds."""
 ID_BYTES: Final = 96
@@ -49,9 +51,10 @@ class _Shard:
 
 
 class RecentlyDone:
-    """Remembers IDs for half a minute or longer, up to a share of the memory."""
+    """Remembers IDs for the time of a generation or longer, up to a share of the memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, span_ms: i64 = SPAN_MS) -> None:
+        self._span_ms: i64 = span_ms
         self._shards = [_Shard() for _ in range(SHARDS)]
         self._next: i64 = 0
         """The shard that is looked at next."""
@@ -72,7 +75,7 @@ class RecentlyDone:
         number = hash(job_id) & _HASH
         shard = self._shards[number % SHARDS]
         recent = shard.recent
-        if now_ms - shard.since_ms >= SPAN_MS:
+        if now_ms - shard.since_ms >= self._span_ms:
             self._turn(shard, now_ms)
             recent = shard.recent
         elif len(recent) * 2 * SHARDS >= self.most:
@@ -97,7 +100,7 @@ class RecentlyDone:
         for _ in range(TURNS_PER_VISIT):
             shard = self._shards[self._next]
             self._next = (self._next + 1) % SHARDS
-            if now_ms - shard.since_ms >= SPAN_MS:
+            if now_ms - shard.since_ms >= self._span_ms:
                 self._turn(shard, now_ms)
 
     def has(self, job_id: bytes) -> bool:

@@ -7,7 +7,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disqued.acks.counters import FORGOTTEN_EARLY
-from disqued.acks.done import ID_BYTES, MOST_BYTES, RecentlyDone, limit
+from disqued.acks.done import ID_BYTES, MOST_BYTES, NAMED_SPAN_MS, RecentlyDone, limit
 from disqued.acks.gc import collect
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.job import ACKED, Job
@@ -35,6 +35,8 @@ class AcksRoom(Room):
     def __init__(self, state: NodeState) -> None:
         super().__init__(state)
         self.done = RecentlyDone()
+        self.named_done = RecentlyDone(NAMED_SPAN_MS)
+        """Finished jobs whose IDs were given or derived."""
         self._report_ms: i64 = 0
         """When a lack of room for IDs may be logged again."""
         self._walk = Walk()
@@ -53,11 +55,15 @@ class AcksRoom(Room):
 
     def is_done(self, job_id: bytes) -> bool:
         """Whether a job that this node does not have was finished recently."""
-        return self.done.has(job_id)
+        return self.done.has(job_id) or self.named_done.has(job_id)
+
+    def named_job_ended(self, job: Job) -> None:
+        """Remember a finished job that may be added again."""
+        self.named_done.note(job.id, self.state.now_ms)
 
     def buffered_bytes(self) -> i64:
         """The memory that the IDs of finished jobs take."""
-        return self.done.used_bytes
+        return self.done.used_bytes + self.named_done.used_bytes
 
     def _tend_done(self) -> None:
         """Forget IDs whose time is over, and report those that had to be forgotten before."""
@@ -65,6 +71,8 @@ class AcksRoom(Room):
         done = self.done
         done.most = limit(state.lifecycle.memory.maximum_bytes)
         done.visit(state.now_ms)
+        self.named_done.most = done.most
+        self.named_done.visit(state.now_ms)
         early = done.forgotten_early
         if early > 0:
             done.forgotten_early = 0

@@ -18,6 +18,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from disqued.admission.copyto import add_copies
 from disqued.admission.counters import JOBS_DEDUPLICATED
+from disqued.admission.given import answer_known, require_id
 from disqued.admission.overflow import drop_oldest, may_become_full, refuse_if_full
 from disqued.core.clients.pipeline import waiting_requests
 from disqued.core.clients.session import Session
@@ -28,6 +29,7 @@ from disqued.core.jobs.attributes import (
     MAX_META_BYTES,
     META,
     MOST_PRIORITY,
+    NAMED,
     PRIORITY,
     Attributes,
     i32_value,
@@ -44,6 +46,7 @@ from disqued.core.runtime.counters import JOBS_ADDED
 from disqued.core.runtime.memorymonitor import make_room_for
 from disqued.core.runtime.state import NodeState
 from disqued.errors import TOO_BIG, CommandSyntaxError, NotReplicated, OutOfMemory, QueueFull, QueuePaused, ReplyError
+from disqued.placing.homes import is_home
 from disqued.resp.integers import parse_integer, require_timeout_ms
 
 DEFAULT_TTL_S: Final = 86400
@@ -57,8 +60,8 @@ MAX_SECONDS: Final = (1 << 32) - 1
 
 NO_COPIES: Final = "This node leaves or is short of memory, and copy-to of this queue needs a node that keeps jobs"
 STILL_WAITS: Final = "The job with this key still waits for its copies, try again later"
-_DEPENDENT: Final = frozenset({b"MAXLEN", b"KEY"})
-_DEPENDENT_LENGTHS: Final = (6, 3)
+_DEPENDENT: Final = frozenset({b"MAXLEN", b"KEY", b"ID"})
+_DEPENDENT_LENGTHS: Final = (6, 3, 2)
 """Options whose effect depends on earlier jobs of the queue, and their lengths."""
 _OPTIONS_AT: Final = 4
 """Where the options of ADDJOB begin, after queue, body and timeout."""
@@ -83,6 +86,8 @@ class AddJob:
         self.confirmed: i64 = _UNSET
         """How many nodes must have the job before the reply (SYNC); after `complete_options`, 0 with ASYNC."""
         self.key: bytes | None = None
+        self.given_id: bytes | None = None
+        """What the client gave with ID."""
         self.priority: i64 = _NO_PRIORITY
         self.attributes: dict[int, bytes] | None = None
         """The values of other attributes that the client gave, by tag."""
@@ -186,6 +191,11 @@ def _set_attribute(options: AddJob, tag: int, value: bytes | None) -> None:
         attributes[tag] = value
 
 
+def _set_id(options: AddJob, word: bytes) -> None:
+    options.given_id = word
+    _set_attribute(options, NAMED, b"")
+
+
 _OPTIONS: Final[dict[bytes, Callable[[AddJob, bytes], None]]] = {
     b"REPLICATE": _set_replicate,
     b"TTL": _set_ttl,
@@ -197,6 +207,7 @@ _OPTIONS: Final[dict[bytes, Callable[[AddJob, bytes], None]]] = {
     b"SYNC": _set_confirmed,
     b"PRIORITY": _set_priority,
     b"META": _set_meta,
+    b"ID": _set_id,
 }
 
 
@@ -239,6 +250,8 @@ def complete_options(options: AddJob, cluster_size: i64) -> None:
         raise ReplyError(
             "ERR The specified DELAY is greater than TTL. Job refused since would never be delivered",
         )
+    if options.given_id is not None and options.key is not None:
+        raise ReplyError("ERR ID and KEY cannot be combined")
     if options.window_s != _UNSET and options.key is None:
         raise ReplyError("ERR WINDOW is of use with a KEY only")
     if options.confirmed == _UNSET:
@@ -355,6 +368,8 @@ def _changes_nothing(state: NodeState, session: Session, args: list[bytes]) -> b
         length: i64 = 0 if queue is None else queue.length
         if length + waiting_requests(session) >= options.max_length:
             return False
+    if options.given_id is not None:
+        return False
     if options.key is None:
         return True
     known = state.lifecycle.keys.get(stamp_for(args[1], options.key))
@@ -433,6 +448,11 @@ def add(state: NodeState, session: Session, name: bytes, body: bytes, timeout_ms
         if known is not None:
             _answer_again(state, session, known)
             return
+    given: bytes | None = None
+    if options.given_id is not None:
+        given = require_id(options.given_id, int(options.ttl_s), at_least_once=options.retry_s > 0)
+        if answer_known(state, session, given, name):
+            return
     lifecycle = state.lifecycle
     queue = lifecycle.queues.get(name)
     settings = queue.settings if queue is not None else lifecycle.queues.settings_of(name)
@@ -445,6 +465,8 @@ def add(state: NodeState, session: Session, name: bytes, body: bytes, timeout_ms
         if queue.pause & PAUSED_IN:
             raise QueuePaused
         name = queue.name
+    if given is not None and not external:
+        external = not is_home(state, given, options.replicate)
     if settings is not None:
         _obey(state, queue, settings, len(body))
         if external and settings.copy_to:
@@ -454,7 +476,7 @@ def add(state: NodeState, session: Session, name: bytes, body: bytes, timeout_ms
     if queue is not None and settings is not None and settings.drops_oldest:
         drop_oldest(state, queue, settings, len(body))
     now_ms = state.now_ms
-    job_id = state.job_ids.make(options.ttl_s, options.retry_s > 0)
+    job_id = given if given is not None else state.job_ids.make(options.ttl_s, options.retry_s > 0)
     if stamp is not None:
         job_id = stamped(job_id, stamp)
     expire_at_s: i64 = now_ms // 1000 + options.ttl_s
@@ -482,7 +504,7 @@ COMMAND: Final[Command] = Command(
     "jobs",
     "Adds a job to a queue and replies with its ID.",
     "queue body ms-timeout [REPLICATE n] [DELAY sec] [RETRY sec] [TTL sec] [MAXLEN n] [KEY key] [WINDOW sec] "
-    "[PRIORITY n] [META bytes] [SYNC n] [ASYNC]",
+    "[ID id] [PRIORITY n] [META bytes] [SYNC n] [ASYNC]",
     "O(1) plus one message per copy",
     needs_log=True,
     needs_nothing=_needs_nothing,

@@ -68,6 +68,8 @@ def addto(state: NodeState, session: Session, args: list[bytes]) -> None:
     names = args[_FIRST_QUEUE:behind]
     timeout_ms: i64 = require_timeout_ms(args[behind + 1])
     options = parse_options(args, behind + 2)
+    if options.given_id is not None:
+        raise ReplyError("ERR ADDTO makes several jobs, so it takes no ID; use ADDJOB for each queue")
     plain = True
     for name in names:
         if settings_of(state, name) is not None:

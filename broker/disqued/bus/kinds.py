@@ -73,6 +73,9 @@ DROPPED: Final = 2
 """The number in a GOTACK: the sender does not know the job, has it, or had it and was its only other holder, so that it
 has dropped it already. DROPPED is ours."""
 
+HAD: Final = 1
+"""The number in a GOTJOB, ours: the sender had the job before, added by another node."""
+
 OF_UNKNOWN: Final = 0
 OF_GOSSIP: Final = 1
 OF_NODE_ID: Final = 2

@@ -49,6 +49,8 @@ class Move(Alarm):
         """Counts the move when it is done."""
         self.kept_here: bool = False
         """This node is a home of the successor."""
+        self.had: bool = False
+        """A home had the successor before: another node made the same move, and has it queued, or its homes do."""
         self.confirmed: NodeIds = NOBODY
         """The homes that have the successor."""
         self.asked: i64 = 0
@@ -137,7 +139,7 @@ class Moving:
         tell_holders(state, old, state.bus.about_job(kinds.WORKING, old.id))
         move.renew_at_ms = state.now_ms + old.retry_s * 500
 
-    def confirm(self, job: Job, peer: Peer) -> None:
+    def confirm(self, job: Job, peer: Peer, *, had: bool) -> None:
         """A node has a job; if it is a successor, count the node."""
         move = self._by_successor.get(job.id)
         if move is None or move.successor is not job:
@@ -145,6 +147,7 @@ class Moving:
         delivered = job.delivered
         if delivered is None or peer.id not in delivered:
             return
+        move.had = move.had or had
         move.confirmed = self._state.holders.plus(move.confirmed, peer.id)
         if len(move.confirmed) >= self._wanted(move):
             self.check(move)
@@ -200,7 +203,7 @@ class Moving:
         state = self._state
         successor = move.successor
         if move.kept_here:
-            if successor.flags & BCAST_WILLQUEUE:  # a home has queued it, because its retry time was over
+            if move.had or successor.flags & BCAST_WILLQUEUE:  # a home has queued it, or will after its retry time
                 state.lifecycle.place_elsewhere(successor)
             else:
                 state.lifecycle.place(successor, state.now_ms)
@@ -214,8 +217,9 @@ class Moving:
                 linked.append(peer)
         if not linked:
             return False
-        home = by_score(successor.id, linked)[0]
-        send(state, home, state.bus.about_job(kinds.ENQUEUE, successor.id, 0, kinds.TRANSFER))
+        if not move.had:
+            home = by_score(successor.id, linked)[0]
+            send(state, home, state.bus.about_job(kinds.ENQUEUE, successor.id, 0, kinds.TRANSFER))
         state.lifecycle.drop(successor)
         return True
 

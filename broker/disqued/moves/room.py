@@ -13,6 +13,7 @@ from disqued.core.runtime.state import NodeState
 from disqued.moves.deadletters import DeadLetters
 from disqued.moves.move import Moving
 from disqued.moves.redriving import Redrives
+from disqued.moves.reunion import Reunion
 
 NAME: Final = "moves"
 
@@ -25,6 +26,7 @@ class MovesRoom(Room):
         self.moving = Moving(state)
         self.dead = DeadLetters(state, self.moving)
         self.redrives = Redrives(state, self.moving)
+        self.reunion = Reunion(state)
 
     def attempt_failed(self, job: Job, counting: i64) -> bool:
         """Make a job a dead letter whose last attempt failed."""
@@ -38,19 +40,25 @@ class MovesRoom(Room):
         """Make a job a dead letter whose life ended, if its queue wants that."""
         return self.dead.expiring(job)
 
-    def copy_confirmed(self, job: Job, peer: Peer) -> None:
+    def copy_confirmed(self, job: Job, peer: Peer, *, had: bool) -> None:
         """Count a home that has a successor."""
-        self.moving.confirm(job, peer)
+        self.moving.confirm(job, peer, had=had)
 
-    def peer_up(self, _peer: Peer) -> None:
-        """Ask for missing copies of successors now."""
+    def peer_up(self, peer: Peer) -> None:
+        """Ask for missing copies of successors now, and find jobs that both nodes have."""
         self.moving.hurry()
+        self.reunion.begin(peer)
+
+    def cron(self) -> None:
+        """Tell nodes that can be reached again of some more jobs."""
+        self.reunion.visit()
 
     def all_dropped(self) -> None:
         """Forget all moves."""
         self.moving.clear()
         self.dead.clear()
         self.redrives.clear()
+        self.reunion.clear()
 
 
 def moves_of(state: NodeState) -> MovesRoom:

@@ -9,6 +9,7 @@ from disqued.bus import kinds
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.job import Job
 from disqued.core.runtime.state import NodeState
+from disqued.placing.homes import by_score
 from disqued.replication.counters import EXTERNAL_REPLICATIONS
 
 
@@ -27,6 +28,8 @@ def queue_elsewhere(state: NodeState, job: Job) -> bool:
             linked.append(peer)
     if not linked:
         return False
+    if job.extra is not None and job.extra.named:
+        linked = by_score(job.id, linked)[:1]
     link = linked[int(state.host.random() * len(linked))].link
     assert link is not None
     state.ready.put(link, state.bus.about_job(kinds.ENQUEUE, job.id, job.delay_s))

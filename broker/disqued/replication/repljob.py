@@ -45,12 +45,15 @@ def _take(state: NodeState, peer: Peer, job: Job, sent_holders: bytes, message_f
     holders = state.holders
     listed = holders.plus(members_of(state, holders.unpack(sent_holders)), state.view.node_id)
     known = state.lifecycle.table.get(job.id)
+    had: i64 = 0
     if known is not None and not known.is_dummy:
         delivered = known.delivered
         if delivered is None:
             delivered = holders.keep((state.view.node_id,))
         known.delivered = holders.union(delivered, listed)
         state.lifecycle.merge_attributes(known, job.extra)
+        if known.ctime != job.ctime:  # jobs with a given ID: another node added it
+            had = kinds.HAD
         job = known
     elif not _keep(state, peer, job, listed, known, message_flags):
         state.counters.add(COPIES_REFUSED)
@@ -58,7 +61,7 @@ def _take(state: NodeState, peer: Peer, job: Job, sent_holders: bytes, message_f
     if job.state == ACKED and job.extra is not None and job.extra.named:
         send_setack(state, job, peer)  # the sender adds it once more and must not have it delivered
     elif not message_flags & kinds.NOREPLY:
-        confirm_copy(state, peer, job.id)
+        confirm_copy(state, peer, job.id, had)
 
 
 def _keep(state: NodeState, peer: Peer, job: Job, listed: NodeIds, dummy: Job | None, message_flags: i64) -> bool:

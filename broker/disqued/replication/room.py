@@ -72,6 +72,8 @@ class Replication(Pipelined):
         """The client asked for ASYNC and waits only until the links to the chosen nodes accept more output."""
         self.copies: i64 = wanted
         """How many nodes are asked to confirm in all; more than `wanted` with SYNC."""
+        self.had: bool = False
+        """A node had the job before, added by another node (ADDJOB ID), so this node does not queue it."""
         self.began_ms: i64 = 0
         """When the wait began."""
         self.sent_ms: i64 = 0
@@ -335,10 +337,13 @@ class ReplicationRoom(Room):
         if not wait.external:
             del self.waits[job.id]
             confirmed = confirmed_by(job)
-            self.state.lifecycle.place(job, self.state.now_ms)
+            if wait.had:
+                self.state.lifecycle.place_elsewhere(job)
+            else:
+                self.state.lifecycle.place(job, self.state.now_ms)
             if wait.copies > len(confirmed) and wait.copies > wait.wanted:
                 self.followed.follow(job, confirmed, wait.deadline_ms)
-        elif queue_elsewhere(self.state, job):
+        elif (wait.had and job.retry_s > 0) or queue_elsewhere(self.state, job):
             self._forget(job)
         else:
             return False
@@ -367,6 +372,9 @@ class ReplicationRoom(Room):
         self.state.lifecycle.drop(job)
 
     def _delete_copies(self, job: Job) -> None:
+        """Delete the copies of a job, unless another node may have added the same job (ADDJOB ID)."""
+        if job.extra is not None and job.extra.named:
+            return
         delete_at_holders(self.state, job)
 
     def _take_back(self, job: Job) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from disqued.core.jobs.attributes import ATTEMPTS, META, ORIGIN_ID
 from disqued.core.jobs.job import ACKED, Job
 from disqued.moves.successor import successor_id
+from disqued.testing.checkers import TIE_MS
 from disqued.testing.workload import RECONNECT_MS, Caller
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class Failing:
     """How often nodes had lost their memory before it was added."""
     job_id: bytes = b""
     deliveries: int = 0
+    delivered_ms: int = 0
+    """When it was last delivered."""
     not_before_ms: int = 0
     """A job that was given back for later must not be delivered before this time."""
     moved: bool = False
@@ -178,7 +181,10 @@ class FailingClients:
             job.deliveries += 1
             if job.retry_s == 0 and job.deliveries > 1 and not job.rejected:
                 history.violate(self._world.now_ms, f"{body!r}, at most once, was delivered {job.deliveries} times")
-            unexpected = not history.faulty and history.distance_ms == 0 and not job.moved
+            is_dead = isinstance(row[0], bytes) and row[0].decode() in _DEAD
+            tied = self._world.now_ms - job.delivered_ms <= TIE_MS
+            job.delivered_ms = self._world.now_ms
+            unexpected = not (history.faulty or history.distance_ms or job.moved or is_dead or tied)
             if self._world.now_ms < job.not_before_ms - EARLY_MS and unexpected:
                 early_ms = job.not_before_ms - self._world.now_ms
                 history.violate(self._world.now_ms, f"{body!r} was delivered {early_ms} ms before its delay was over")

@@ -52,8 +52,7 @@ class JobIds:
     def make(self, ttl_s: i64, at_least_once: bool) -> bytes:
         """A new ID for a job that lives `ttl_s` seconds."""
         if ttl_s != self._suffix_ttl_s or at_least_once != self._suffix_odd:
-            minutes = min(ttl_s // 60, _MAX_MINUTES)
-            self._suffix = b"-%04x" % (minutes | 1 if at_least_once else minutes & ~1)
+            self._suffix = suffix_for(int(ttl_s), at_least_once)
             self._suffix_ttl_s = ttl_s
             self._suffix_odd = at_least_once
         position = self._position
@@ -62,6 +61,12 @@ class JobIds:
             position = 0
         self._position = position + _RANDOM_CHARACTERS
         return self._prefix + self._characters[position : position + _RANDOM_CHARACTERS] + self._suffix
+
+
+def suffix_for(ttl_s: int, at_least_once: bool) -> bytes:
+    """How the ID of a job ends that lives `ttl_s` seconds: a dash and the time to live."""
+    minutes = min(ttl_s // 60, _MAX_MINUTES)
+    return b"-%04x" % (minutes | 1 if at_least_once else minutes & ~1)
 
 
 def stamp_for(queue: bytes, key: bytes) -> bytes:

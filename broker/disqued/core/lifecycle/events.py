@@ -101,8 +101,8 @@ class Listener:
         """
         return job.state != WAIT_REPL
 
-    def copy_confirmed(self, job: Job, peer: Peer) -> None:
-        """A node confirmed (GOTJOB) that it has a job which does not wait for its copies."""
+    def copy_confirmed(self, job: Job, peer: Peer, *, had: bool) -> None:
+        """A node confirmed (GOTJOB) that it has a job for which no client waits; `had`: another node added it there."""
 
     def is_done(self, job_id: bytes) -> bool:  # noqa: ARG002 - nobody hears
         """Whether this node heard lately that a job which it does not have was finished."""
@@ -143,6 +143,9 @@ class Listener:
 
     def acknowledged(self, job: Job) -> None:
         """It is time to ask whether all holders of an acknowledged job know."""
+
+    def named_job_ended(self, job: Job) -> None:
+        """A finished job is dropped whose ID was given or derived, so that it may be added again."""
 
     def dropped_unplaced(self, job: Job) -> None:
         """A job is dropped before it had its copies: its client is told, and the copies are deleted."""
@@ -226,6 +229,7 @@ class Events(Listener):
         self._expiring: list[Listener] = []
         self._copies_missing: list[Listener] = []
         self._acknowledged: list[Listener] = []
+        self._named_job_ended: list[Listener] = []
         self._dropped_unplaced: list[Listener] = []
         self._all_dropped: list[Listener] = []
         self._queue_visited: list[Listener] = []
@@ -356,10 +360,10 @@ class Events(Listener):
             return listener.complete(job)
         return job.state != WAIT_REPL
 
-    def copy_confirmed(self, job: Job, peer: Peer) -> None:
+    def copy_confirmed(self, job: Job, peer: Peer, *, had: bool) -> None:
         """Pass the event on."""
         for listener in self._copy_confirmed:
-            listener.copy_confirmed(job, peer)
+            listener.copy_confirmed(job, peer, had=had)
 
     def is_done(self, job_id: bytes) -> bool:
         """Ask until a room knows."""
@@ -416,6 +420,11 @@ class Events(Listener):
         """Pass the event on."""
         for listener in self._acknowledged:
             listener.acknowledged(job)
+
+    def named_job_ended(self, job: Job) -> None:
+        """Pass the event on."""
+        for listener in self._named_job_ended:
+            listener.named_job_ended(job)
 
     def dropped_unplaced(self, job: Job) -> None:
         """Pass the event on."""

@@ -503,6 +503,8 @@ class Lifecycle(WakeTimes):
             self._leave_queue(job)
         if job.state == ACKED:
             self.acked_jobs -= 1
+            if job.extra is not None and job.extra.named:
+                self.events.named_job_ended(job)
         elif job.repl > 1:
             self.replication_counts.remove(i64(job.repl))
         if job.place >= IN_RECLAIMABLE:

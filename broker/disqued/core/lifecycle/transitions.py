@@ -40,6 +40,7 @@ ACKNOWLEDGED: Final = "acknowledged"
 DROPPED_UNPLACED: Final = "dropped_unplaced"
 """Events, by the method of `Events` that emits them."""
 EXPIRING: Final = "expiring"
+NAMED_JOB_ENDED: Final = "named_job_ended"
 QUESTIONS: Final = frozenset((ATTEMPT_FAILED, EXPIRING))
 """Events that only count if a room answers with True."""
 TO_HOLDERS: Final = frozenset((REQUEUED, ABOUT_TO_REQUEUE, ACKNOWLEDGED))
@@ -256,6 +257,7 @@ TRANSITIONS: Final = (
     Transition("drop", (WAIT_REPL,), OUTSIDE, event=DROPPED_UNPLACED),
     Transition("drop", (ACTIVE, QUEUED), OUTSIDE, clears=DELAYED, record=FORGET),
     Transition("drop", (ACKED,), OUTSIDE),
+    Transition("drop", (ACKED,), OUTSIDE, "it may be added again", event=NAMED_JOB_ENDED),
 )
 
 VERBS: Final = tuple(dict.fromkeys(row.verb for row in TRANSITIONS))

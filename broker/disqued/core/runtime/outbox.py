@@ -58,16 +58,16 @@ def _put_when_logged(state: NodeState, link: Link, frame: bytes) -> None:
         state.ready.put(link, frame)
 
 
-def confirm_copy(state: NodeState, peer: Peer, job_id: bytes) -> None:
+def confirm_copy(state: NodeState, peer: Peer, job_id: bytes, had: i64 = 0) -> None:
     """Send GOTJOB for a job when all changes so far are logged, in one list with those of this turn if possible."""
     link = peer.link
     if link is None or link.closed:
         return
     if peer.features & kinds.FEATURE_COPIES:
         link.gathered_waits = False
-        _gather(state, link, kinds.GOTJOB, job_id, 0)
+        _gather(state, link, kinds.GOTJOB, job_id, had)
     else:
-        _put_when_logged(state, link, state.bus.about_job(kinds.GOTJOB, job_id))
+        _put_when_logged(state, link, state.bus.about_job(kinds.GOTJOB, job_id, had))
 
 
 def tell_end(state: NodeState, peer: Peer, kind: i64, job_id: bytes, aux: i64 = 0) -> None:

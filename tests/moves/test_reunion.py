@@ -1,0 +1,48 @@
+"""A job that both sides of a partition added under one ID becomes one job again."""
+
+from __future__ import annotations
+
+from disqued.testing.cluster import Cluster
+from moves.test_dead_letters import is_over
+
+MIDDLE = "0123456789abcdefABCDEF+/"
+
+
+def added_on_both_sides(cluster: Cluster) -> bytes:
+    """Add the same job on both sides of a partition."""
+    first, second, third = cluster.members
+    cluster.partition([first], [second, third])
+    cluster.run(seconds=40)
+    ids = set()
+    for member in (first, second):
+        client = member.client()
+        client.send("ADDJOB", "mail", "body", 1000, "REPLICATE", 1, "RETRY", 300, "ID", MIDDLE)
+        cluster.until(lambda client=client: not client.silent, within_s=2)  # type: ignore[misc]
+        ids.add(client.next_reply())
+    (job_id,) = ids
+    assert isinstance(job_id, bytes)
+    cluster.run(seconds=1)
+    assert len(cluster.copies(job_id, "queued")) == 2
+    return job_id
+
+
+def test_one_of_them_stays_queued_soon_after_the_nodes_meet(cluster: Cluster) -> None:
+    job_id = added_on_both_sides(cluster)
+    cluster.heal()
+    cluster.until(cluster.is_whole, within_s=60)
+    cluster.run(seconds=5)
+    assert len(cluster.copies(job_id, "queued")) == 1
+
+
+def test_one_acknowledgement_then_ends_it_everywhere(cluster: Cluster) -> None:
+    job_id = added_on_both_sides(cluster)
+    cluster.heal()
+    cluster.until(cluster.is_whole, within_s=60)
+    cluster.run(seconds=5)
+    (holder,) = cluster.copies(job_id, "queued")
+    worker = holder.client()
+    worker.call("GETJOB", "FROM", "mail")
+    worker.call("ACKJOB", job_id)
+    cluster.run(seconds=5)
+    assert is_over(cluster, job_id)
+    assert cluster.copies(job_id) == []
