@@ -24,7 +24,9 @@ from disqued.core.cluster.peer import Carrier, Link
 from disqued.membership.nodesconf import decode
 from disqued.metrics.server import ServerFigures
 from disqued.node import ROOMS, Node
-from disqued.persistence.check import Check
+from disqued.persistence.check import Check, fault_of, unknown_format
+from disqued.persistence.fororiginal import Conversion
+from disqued.persistence.parse import Entry
 from disqued.persistence.reader import EntryReader
 from disqued.server import metricspage
 from disqued.server.caller import Caller
@@ -33,6 +35,7 @@ from disqued.server.httpport import HttpConnection, HttpPort
 from disqued.server.shell import Clock, Shell
 from disqued.testing.cluster import Cluster
 from disqued.testing.local import NODE_ID, no_include
+from fuzz import samples
 from fuzz.grammar import Grammar
 from fuzz.victim import RealHost, Victim, Violation, check_log, make_config, measure
 
@@ -122,7 +125,8 @@ class BusPort(Target):
             for line in map(json.loads, (VECTORS / "bus" / f"{file}.jsonl").read_text().splitlines())
             if "hex" in line
         ]
-        self.samples = [data for data in dict.fromkeys(recorded) if len(data) < 1000]
+        ours = samples.frames(other.id, self._victim.admin.add("mail", "body", "REPLICATE", 1))
+        self.samples = [data for data in dict.fromkeys(recorded + ours) if len(data) < 1000]
 
     def take(self, data: bytes) -> None:
         """Send it in one piece; the other node stays a member."""
@@ -273,11 +277,12 @@ class AppendOnlyFile(Target):
 
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)
-        self.samples = [file.read_bytes() for file in sorted((VECTORS / "aof").glob("*.aof"))]
+        written = [file.read_bytes() for file in sorted((VECTORS / "aof").glob("*.aof"))]
+        self.samples = [*written, *[samples.append_only_file()] * (len(written) // 2)]
 
     def take(self, data: bytes) -> None:
-        """Read it in pieces: records and damage together are the whole file."""
-        reader, check = EntryReader(ROOMS.record_table), Check()
+        """Read it in pieces: records and damage together are the whole file. Sound records can be converted."""
+        reader, check, conversion = EntryReader(ROOMS.record_table), Check(), Conversion()
         end = 0
 
         def read() -> None:
@@ -287,6 +292,8 @@ class AppendOnlyFile(Target):
                     raise Violation(f"bytes {end} to {item.offset} are neither a record nor damage")
                 end = item.end
                 check.take(item)
+                if isinstance(item, Entry) and fault_of(item) is None and not unknown_format(item):
+                    conversion.record(item)
 
         cut = self._chance.randrange(len(data) + 1)
         for piece in (data[:cut], data[cut:]):

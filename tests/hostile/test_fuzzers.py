@@ -8,10 +8,14 @@ from random import Random
 
 import pytest
 
+from disqued.bus import kinds
 from disqued.core.clients.session import Session
 from disqued.core.runtime.state import NodeState
 from disqued.node import ROOMS
-from fuzz import bytestreams, commands
+from disqued.persistence.parse import Entry, job_of
+from disqued.persistence.reader import EntryReader
+from disqued.testing.local import NODE_ID
+from fuzz import bytestreams, commands, samples
 from fuzz.grammar import EXCLUDED, Grammar
 from fuzz.ports import TARGETS, Target
 from fuzz.victim import MAX_TURN_MS, Victim, Violation
@@ -91,3 +95,24 @@ def test_an_exception_that_escapes_is_reported_with_its_input(name: str, monkeyp
 @pytest.mark.parametrize("name", TARGETS)
 def test_mutations_of_valid_input_do_no_harm(name: str) -> None:
     assert bytestreams.run(name, 500, 1) == "500 inputs"
+
+
+def test_the_sample_file_has_every_kind_of_record_and_attributes() -> None:
+    reader = EntryReader(ROOMS.record_table)
+    reader.feed(samples.append_only_file())
+    reader.end()
+    found: list[Entry] = []
+    while (item := reader.next()) is not None:
+        assert isinstance(item, Entry)
+        found.append(item)
+
+    names = {entry.words[0] for entry in found}
+    assert names == {b"LOADJOB", b"DELJOB", b"FORMAT", *(known.name for known in ROOMS.record_table.formats)}
+    assert any(job_of(entry).job.extra is not None for entry in found if entry.words[0] == b"LOADJOB")
+
+
+def test_there_is_a_sample_frame_of_each_message_of_ours() -> None:
+    job_id = b"D-5ca1ab1e-MTIzNDU2Nzg5MDEyMzQ1Njc4-05a1"
+    numbers = {int.from_bytes(frame[12:14], "big") for frame in samples.frames(NODE_ID, job_id)}
+
+    assert numbers >= {message.number for message in ROOMS.messages if message.number >= kinds.HOST}
