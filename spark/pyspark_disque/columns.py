@@ -13,8 +13,9 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from disqued.client.wire import to_text
 from pyspark_disque.offsets import JobGroup
 from pyspark_disque.options import BadOption
 
@@ -25,13 +26,16 @@ MAX_ROWS: Final = 10_000
 MAX_BYTES: Final = 4 << 20
 """A batch ends with the row that reaches one of the limits, so the memory of a task does not grow with its jobs."""
 
-NAMES: Final = ("queue", "id", "body", "ctime", "nacks", "additional_deliveries", "node", "state")
+NAMES: Final = (
+    *("queue", "id", "body", "ctime", "nacks", "additional_deliveries", "node", "state", "priority", "meta"),
+    *("attempts", "attempts_before", "reason", "origin_queue", "dead_since"),
+)
 LEASED_COLUMNS: Final = frozenset({"queue", "id", "body", "node"})
 """The columns that a GETJOB reply contains. The others need SHOW."""
 
 
 class Row(NamedTuple):
-    """One job, in the order of `NAMES`. `ctime_us` is in microseconds since the Unix epoch."""
+    """One job, in the order of `NAMES`. `ctime_us` and `dead_since_us` are in microseconds since the Unix epoch."""
 
     queue: str
     id: str
@@ -41,6 +45,36 @@ class Row(NamedTuple):
     additional_deliveries: int | None = None
     node: str | None = None
     state: str | None = None
+    priority: int | None = None
+    meta: bytes | None = None
+    attempts: int | None = None
+    attempts_before: int | None = None
+    reason: str | None = None
+    origin_queue: str | None = None
+    dead_since_us: int | None = None
+
+    @classmethod
+    def of(cls, queue: str, job_id: str, node: str, fields: dict[bytes, Any], state: str | None = None) -> Row:
+        """Return the row of a job that a node describes (SHOW). A node of the original knows no attributes."""
+        reason, origin, dead_ms = (fields.get(name) for name in (b"reason", b"origin-queue", b"dead-since"))
+        nacks, deliveries = fields[b"nacks"], fields[b"additional-deliveries"]
+        return cls(
+            queue=queue,
+            id=job_id,
+            body=fields[b"body"],
+            ctime_us=fields[b"ctime"] // 1000,
+            nacks=nacks,
+            additional_deliveries=deliveries,
+            node=node,
+            state=state,
+            priority=fields.get(b"priority", 0),
+            meta=fields.get(b"meta"),
+            attempts=nacks + deliveries,
+            attempts_before=fields.get(b"attempts"),
+            reason=None if reason is None else display_name(to_text(reason)),
+            origin_queue=None if origin is None else display_name(to_text(origin)),
+            dead_since_us=None if dead_ms is None else dead_ms * 1000,
+        )
 
 
 def check_columns(columns: Sequence[str]) -> tuple[str, ...]:
@@ -67,6 +101,8 @@ def arrow_schema(columns: Sequence[str]) -> pa.Schema:
     types = {
         "queue": pa.string(), "id": pa.string(), "body": pa.binary(), "ctime": pa.timestamp("us", tz="UTC"),
         "nacks": pa.int32(), "additional_deliveries": pa.int32(), "node": pa.string(), "state": pa.string(),
+        "priority": pa.int32(), "meta": pa.binary(), "attempts": pa.int32(), "attempts_before": pa.int32(),
+        "reason": pa.string(), "origin_queue": pa.string(), "dead_since": pa.timestamp("us", tz="UTC"),
     }  # fmt: skip
     return pa.schema([(name, types[name]) for name in columns])
 

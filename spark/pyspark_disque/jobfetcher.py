@@ -112,15 +112,6 @@ def _row(group: JobGroup, job_id: bytes, flat: Any) -> Row | None:
     if flat is None:
         return None
     fields = dict(zip(flat[::2], flat[1::2], strict=True))
-    body = fields[b"body"]
-    if body is None or fields[b"queue"] is None:
+    if fields[b"body"] is None or fields[b"queue"] is None:
         return None
-    return Row(
-        group.queue,
-        job_id.decode("ascii"),
-        body,
-        fields[b"ctime"] // 1000,
-        fields[b"nacks"],
-        fields[b"additional-deliveries"],
-        group.node,
-    )
+    return Row.of(group.queue, job_id.decode("ascii"), group.node, fields)

@@ -30,6 +30,7 @@ DEFAULT_WINDOW_S: Final = 600
 STATES: Final = ("queued", "active", "wait-repl", "acked")
 MAX_SECONDS: Final = (1 << 32) - 1
 """The broker stores times in 32 bits."""
+MAX_PRIORITY: Final = (1 << 31) - 1
 
 
 class BadOption(ValueError):
@@ -67,6 +68,13 @@ def _whole(minimum: int, maximum: int) -> Callable[[str], int]:
         return int(text)
 
     return read
+
+
+def _priority(text: str) -> int:
+    """Parse an integer of 32 bits with its sign."""
+    if not re.fullmatch(r"-?[0-9]{1,10}", text.strip()) or not -MAX_PRIORITY - 1 <= int(text) <= MAX_PRIORITY:
+        raise BadOption(f"must be an integer between {-MAX_PRIORITY - 1} and {MAX_PRIORITY}")
+    return int(text)
 
 
 _UNITS_S: Final = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
@@ -246,6 +254,12 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "Whether to add the columns `ctime`, `nacks`, `additional_deliveries` and `node`.", ("includeHeaders",),
     ),
     Option(
+        "includeAttributes", "include_attributes", read_flag, READING, "false",
+        "Whether to add the columns `priority`, `meta`, `attempts`, `attempts_before`, `reason`, `origin_queue` and "
+        "`dead_since`, for example to read a queue of dead letters. A stream or a consuming read then sends a SHOW for "
+        "each job, as with `includeMetadata`.",
+    ),
+    Option(
         "numPartitions", "num_partitions", _whole(1, 100_000), READING, "2 per node",
         "The number of tasks of a batch.", ("minPartitions",),
     ),
@@ -331,6 +345,10 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "The maximum length of the queue on a node. The write waits while the queue is full.",
     ),
     Option(
+        "priority", "priority", _priority, WRITING, "0",
+        "The priority of the jobs: those with a higher one are delivered first. Not for nodes of the original.",
+    ),
+    Option(
         "async", "asynchronous", read_flag, WRITING, "false",
         "Whether to add jobs without waiting for the copies. This is faster, but a node that fails may lose jobs that "
         "it has just accepted.",
@@ -362,6 +380,7 @@ class Options:
     queues: tuple[str, ...] | None = None
     queue_pattern: str | None = None
     include_metadata: bool = False
+    include_attributes: bool = False
     num_partitions: int | None = None
     max_jobs_per_trigger: int = 10_000
     min_jobs_per_trigger: int = 1
@@ -381,6 +400,7 @@ class Options:
     replicate: int | None = None
     replicate_timeout_s: int = 5
     maxlen: int | None = None
+    priority: int | None = None
     asynchronous: bool = False
 
     @property

@@ -55,8 +55,10 @@ _ARGUMENTS: Final[tuple[tuple[str, bytes, Callable[[Options], int | None]], ...]
     ("ttl", b"TTL", lambda options: options.ttl_s),
     ("replicate", b"REPLICATE", lambda options: options.replicate),
     ("maxlen", b"MAXLEN", lambda options: options.maxlen),
+    ("priority", b"PRIORITY", lambda options: options.priority),
+    ("meta", b"META", lambda _: None),
 )
-"""The column, the ADDJOB argument, and the option that overrides the column."""
+"""The column, the ADDJOB argument, and the option that overrides the column: numbers, and bytes without an option."""
 
 _FOREIGN_COLUMNS: Final = {"value": "body", "payload": "body", "message": "body", "topic": "queue"}
 """Column names of other connectors."""
@@ -129,10 +131,9 @@ class Layout:
             queues = where.required("queue", _bytes(piece.column(self.queue)), shortest=1)
         tails: list[Command] = [self.fixed] * count
         for index, word in self.varying:
-            numbers = piece.column(index).to_pylist()
-            tails = [
-                tail if number is None else (*tail, word, number) for tail, number in zip(tails, numbers, strict=True)
-            ]
+            column = piece.column(index)
+            values = column.to_pylist() if pa.types.is_integer(column.type) else _bytes(column)
+            tails = [tail if value is None else (*tail, word, value) for tail, value in zip(tails, values, strict=True)]
         slots = [partition] * count
         keys: list[bytes] = []
         if self.key is not None:

@@ -9,6 +9,11 @@
 | `nacks`, `additional_deliveries` | int | with `includeMetadata` | ignored |
 | `node` | string, the ID of the node | with `includeMetadata` | ignored |
 | `state` | string | batch reads with `includeMetadata` | ignored |
+| `priority` | int | with `includeAttributes` | optional; null is the default |
+| `meta` | binary | with `includeAttributes` | optional, binary or string |
+| `attempts`, `attempts_before` | int | with `includeAttributes` | ignored |
+| `reason`, `origin_queue` | string | with `includeAttributes` | ignored |
+| `dead_since` | timestamp | with `includeAttributes` | ignored |
 | `delay`, `retry`, `ttl`, `replicate`, `maxlen` | integer | - | optional, times in seconds; null is the default |
 | `key` | string or binary | - | optional, for `mode` `deduplicated`; not null |
 
@@ -22,6 +27,10 @@ from typing import Final
 SOURCE: Final = "queue string, id string, body binary"
 METADATA: Final = "ctime timestamp, nacks int, additional_deliveries int, node string"
 STATE: Final = "state string"
+ATTRIBUTES: Final = (
+    "priority int, meta binary, attempts int, attempts_before int, reason string, origin_queue string, "
+    "dead_since timestamp"
+)
 
 TEXT: Final = ("string",)
 BYTES: Final = ("string", "binary")
@@ -36,17 +45,26 @@ SINK: Final[dict[str, tuple[str, ...]]] = {
     "replicate": WHOLE,
     "maxlen": WHOLE,
     "key": BYTES,
+    "priority": WHOLE,
+    "meta": BYTES,
 }
 """The columns that the sink accepts, with their types (`DataType.simpleString`)."""
-IGNORED: Final = frozenset({"id", "ctime", "nacks", "additional_deliveries", "node", "state"})
+IGNORED: Final = frozenset(
+    {
+        *("id", "ctime", "nacks", "additional_deliveries", "node", "state"),
+        *("attempts", "attempts_before", "reason", "origin_queue", "dead_since"),
+    }
+)
 """Columns of the source that the sink ignores, because a new job gets its own values."""
 
 
-def source_schema(*, metadata: bool, state: bool) -> str:
+def source_schema(*, metadata: bool, state: bool, attributes: bool = False) -> str:
     """Return the schema of the source, as DDL."""
     parts = [SOURCE]
     if metadata:
         parts.append(METADATA)
         if state:
             parts.append(STATE)
+    if attributes:
+        parts.append(ATTRIBUTES)
     return ", ".join(parts)

@@ -184,16 +184,7 @@ class _QueueFilter:
 def _row(flat: Any, node: str) -> Row | None:
     """Return the row of a job; None if the node knows only its acknowledgement."""
     fields = dict(zip(flat[::2], flat[1::2], strict=True))
-    queue, body = fields[b"queue"], fields[b"body"]
-    if queue is None or body is None:
+    queue = fields[b"queue"]
+    if queue is None or fields[b"body"] is None:
         return None
-    return Row(
-        to_text(queue),
-        to_text(fields[b"id"]),
-        body,
-        fields[b"ctime"] // 1000,
-        fields[b"nacks"],
-        fields[b"additional-deliveries"],
-        node,
-        to_text(fields[b"state"]),
-    )
+    return Row.of(to_text(queue), to_text(fields[b"id"]), node, fields, to_text(fields[b"state"]))

@@ -28,9 +28,13 @@ class DisqueDataSource(DataSource):
     def schema(self) -> str:
         """Return the columns of the source. Spark asks before it chooses between a batch and a stream."""
         return source_schema(
-            metadata=self.options.get("includeMetadata", "false").strip().lower() == "true",
+            metadata=self._is_set("includeMetadata"),
             state="states" in self.options,
+            attributes=self._is_set("includeAttributes"),
         )
+
+    def _is_set(self, option: str) -> bool:
+        return bool(self.options.get(option, "false").strip().lower() == "true")
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader for `spark.read`: a snapshot, or with `consume` a consuming read."""

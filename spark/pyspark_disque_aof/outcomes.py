@@ -16,11 +16,36 @@ from dataclasses import dataclass
 from typing import Final
 from zlib import crc32
 
+from disqued.core.jobs.attributes import Attributes, merged
 from disqued.core.jobs.codec import CTIME_AT, ID_AT, read_u32
+from disqued.core.jobs.job import Job
 from disqued.core.jobs.jobid import JOB_ID_BYTES
-from disqued.persistence.parse import DELJOB, LOADJOB, Entry
+from disqued.delivery.postpone import POSTPONE_RECORD, parse_record
+from disqued.persistence.parse import DELJOB, LOADJOB, Entry, job_of
 
 NANOSECONDS_PER_US: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """The counters and attributes of a job, which a later record may change."""
+
+    nacks: int
+    deliveries: int
+    extra: Attributes | None
+
+    @classmethod
+    def of(cls, job: Job) -> Latest:
+        """Return those of a record."""
+        return cls(int(job.nacks), int(job.additional_deliveries), job.extra)
+
+    def joined(self, earlier: Latest) -> Latest:
+        """Return those of this record and of one before it, as a node joins them."""
+        return Latest(
+            max(self.nacks, earlier.nacks),
+            max(self.deliveries, earlier.deliveries),
+            merged(earlier.extra, self.extra),
+        )
 
 
 @dataclass(slots=True)
@@ -33,12 +58,27 @@ class Outcome:
     """The creation time of the newest job before the DELJOB."""
     ended_before_us: int | None = None
     """The creation time of the first newer job after the DELJOB."""
+    latest: Latest | None = None
+    """What later records of the job say; None if there is none."""
+
+    def hear(self, latest: Latest) -> None:
+        """Note what a later record says."""
+        self.latest = latest if self.latest is None else latest.joined(self.latest)
 
 
 def id_of(entry: Entry) -> bytes:
     """Return the job ID of a LOADJOB or DELJOB."""
     word = entry.words[1]
     return word if entry.words[0] == DELJOB else word[ID_AT : ID_AT + JOB_ID_BYTES]
+
+
+def delay_of(entry: Entry) -> tuple[bytes, int] | None:
+    """Return the job ID and the NACKs of a valid POSTPONE; None for other records."""
+    opened = None if entry.format is None else entry.format.opened(entry.words)
+    if opened is None or opened[0] != POSTPONE_RECORD:
+        return None
+    job_id, _, nacks = parse_record(opened[1])
+    return job_id, nacks
 
 
 def created_us(entry: Entry) -> int:
@@ -70,6 +110,8 @@ class Outcomes:
             self._keep(entry)
         elif command == DELJOB:
             self._end(entry)
+        else:
+            self._delay(entry)
 
     def apply_all(self, entries: Iterable[Entry]) -> None:
         """Process all valid records."""
@@ -89,6 +131,14 @@ class Outcomes:
         known = self.by_id.get(job_id)
         if known is None or known.end_offset is not None:
             self.by_id[job_id] = Outcome(int(entry.offset))
+        else:
+            known.hear(Latest.of(job_of(entry).job))
+
+    def _delay(self, entry: Entry) -> None:
+        delay = delay_of(entry)
+        outcome = None if delay is None else self.by_id.get(delay[0])
+        if delay is not None and outcome is not None and outcome.end_offset is None:
+            outcome.hear(Latest(delay[1], 0, None))
 
     def _end(self, entry: Entry) -> None:
         outcome = self.by_id.get(entry.words[1])

@@ -20,6 +20,10 @@ r"""Defines the columns, and converts records to Arrow batches of bounded size.
 | `checksum` | string | | yes | `none` or `right` |
 | `pause` | string | | yes | the state in a PAUSE |
 | `damage` | string | | yes | why the range is damaged |
+| `priority`, `attempts`, `attempts_before` | int | yes | yes | `attempts_before` is of the job before a move |
+| `reason`, `origin_queue` | string | yes | yes | why the job failed last; the queue of the job before a move |
+| `dead_since` | timestamp | yes | yes | since when the job is a dead letter |
+| `meta` | binary | yes | yes | the metadata of the job |
 """
 
 from __future__ import annotations
@@ -30,23 +34,28 @@ from typing import Any, Final
 import pyarrow as pa
 
 from disqued.bus.frame import NODE_ID_BYTES
+from disqued.core.jobs.attributes import described
 from disqued.core.jobs.job import DELIVERED, STATE_NAMES
 from disqued.persistence.parse import DELJOB, LOADJOB, Damage, Entry, job_of
-from pyspark_disque_aof.outcomes import NANOSECONDS_PER_US, Outcome
+from pyspark_disque_aof.outcomes import NANOSECONDS_PER_US, Latest, Outcome, delay_of
 
 _JOB: Final = (
     "id string, queue string, body binary, body_size int, ctime timestamp, expires timestamp, delay bigint, "
     "retry bigint, ttl bigint, replicate int, nacks int, additional_deliveries int, delivered boolean, "
     "nodes array<string>, state string"
 )
+_ATTRIBUTES: Final = (
+    "priority int, meta binary, attempts int, attempts_before int, reason string, origin_queue string, "
+    "dead_since timestamp"
+)
 SCHEMAS: Final = {
     "jobs": (
         f"file string, offset bigint, {_JOB}, finished boolean, finished_offset bigint, finished_after timestamp, "
-        "finished_before timestamp"
+        f"finished_before timestamp, {_ATTRIBUTES}"
     ),
     "records": (
         f"file string, offset bigint, length bigint, command string, {_JOB}, checksum string, pause string, "
-        "damage string"
+        f"damage string, {_ATTRIBUTES}"
     ),
 }
 MAX_BATCH_ROWS: Final = 4096
@@ -54,6 +63,7 @@ MAX_BATCH_BYTES: Final = 8 << 20
 """A batch ends at this number of rows, or of bytes of bodies."""
 _CHECKSUMS: Final = ("none", "right", "wrong")
 _US_PER_S: Final = 1_000_000
+_US_PER_MS: Final = 1000
 
 Row = dict[str, Any]
 """Values by column; a missing column is null."""
@@ -78,6 +88,9 @@ def of_job(address: str, entry: Entry, outcome: Outcome | None, *, body: bool) -
     created_us = int(job.ctime) // NANOSECONDS_PER_US
     expires_us = int(job.expire_at_s) * _US_PER_S
     finished = outcome is not None and outcome.end_offset is not None
+    latest = Latest.of(job)
+    if outcome is not None and outcome.latest is not None:
+        latest = outcome.latest.joined(latest)
     row: Row = {
         "file": address,
         "offset": int(entry.offset),
@@ -91,11 +104,12 @@ def of_job(address: str, entry: Entry, outcome: Outcome | None, *, body: bool) -
         "retry": int(job.retry_s),
         "ttl": (expires_us - created_us) // _US_PER_S,
         "replicate": int(job.repl),
-        "nacks": int(job.nacks),
-        "additional_deliveries": int(job.additional_deliveries),
+        "nacks": latest.nacks,
+        "additional_deliveries": latest.deliveries,
         "delivered": bool(job.flags & DELIVERED),
         "nodes": [text(holders[at : at + NODE_ID_BYTES]) for at in range(0, len(holders), NODE_ID_BYTES)],
         "state": "finished" if finished else STATE_NAMES[unpacked.state].decode(),
+        **_attributes(latest),
     }
     if outcome is not None:
         row |= {
@@ -105,6 +119,21 @@ def of_job(address: str, entry: Entry, outcome: Outcome | None, *, body: bool) -
             "finished_before": outcome.ended_before_us,
         }
     return row
+
+
+def _attributes(latest: Latest) -> Row:
+    """Return the columns that follow from the attributes of a job."""
+    values = {} if latest.extra is None else dict(described(latest.extra))
+    reason, origin, dead_ms = (values.get(name) for name in ("reason", "origin-queue", "dead-since"))
+    return {
+        "priority": values.get("priority", 0),
+        "meta": values.get("meta"),
+        "attempts": latest.nacks + latest.deliveries,
+        "attempts_before": values.get("attempts"),
+        "reason": text(reason) if isinstance(reason, bytes) else None,
+        "origin_queue": text(origin) if isinstance(origin, bytes) else None,
+        "dead_since": dead_ms * _US_PER_MS if isinstance(dead_ms, int) else None,
+    }
 
 
 def of_item(address: str, item: Entry | Damage, *, body: bool) -> Row:
@@ -117,7 +146,10 @@ def of_item(address: str, item: Entry | Damage, *, body: bool) -> Row:
         row = {"file": address, "offset": int(item.offset), "id": text(item.words[1])}
     else:
         row = {"file": address, "offset": int(item.offset)}
-        if item.words[0] == b"PAUSE":
+        delay = delay_of(item)
+        if delay is not None:
+            row |= {"id": text(delay[0]), "nacks": delay[1]}
+        elif item.words[0] == b"PAUSE":
             row |= {"queue": text(item.words[1]), "pause": text(item.words[2])}
     row["length"] = int(item.end - item.offset)
     if isinstance(item, Entry):

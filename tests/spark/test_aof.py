@@ -13,9 +13,12 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from disqued.core.jobs.attributes import DEAD, META, ORIGIN_QUEUE, PRIORITY, REASON, changed, i64_value
 from disqued.core.jobs.job import QUEUED
-from disqued.persistence.records import forget
-from persistence.samples import VECTORS, kept, make_job
+from disqued.core.lifecycle.records import sealed
+from disqued.persistence.records import EXTENDED, forget
+from disqued.resp.writer import request
+from persistence.samples import BORN_MS, VECTORS, kept, make_job
 from pyspark_disque_aof.files import AofUnknown, read_items
 from support.cluster import RealCluster
 
@@ -97,6 +100,29 @@ def test_job_added_again_after_it_finished_has_the_row_of_its_last_record(spark:
     (tmp_path / "disque.aof").write_bytes(record + record + forget(job.id) + record + record)
     (row,) = rows(table(spark, tmp_path))
     assert (row["finished"], row["offset"]) == (False, 2 * len(record) + len(forget(job.id)))
+
+
+def test_attributes_and_counters_are_those_of_the_latest_record(spark: SparkSession, tmp_path: Path) -> None:
+    job = make_job(random.Random(1), b"failed", with_attributes=True)
+    job.retry_s, job.nacks, job.additional_deliveries = 300, 0, 1
+    assert job.extra is not None
+    records = [EXTENDED, kept(job)]
+    job.extra = changed(job.extra, {REASON: b"no such user", DEAD: i64_value(BORN_MS), ORIGIN_QUEUE: b"mail\xff"})
+    records += [kept(job), request((b"POSTPONE", sealed(b"POSTPONE", b"%b %d 3 1" % (job.id, BORN_MS + 1))))]
+    plain = make_job(random.Random(2), b"plain")
+    (tmp_path / "disque.aof").write_bytes(b"".join([*records, kept(plain)]))
+    failed, other = rows(table(spark, tmp_path))
+    assert job.extra is not None
+    assert (failed["priority"], failed["meta"]) == (job.extra.number(PRIORITY), job.extra.get(META))
+    assert (failed["reason"], failed["origin_queue"], failed["nacks"], failed["attempts"]) == (
+        "no such user", "mail\\xff", 3, 4,
+    )  # fmt: skip
+    assert (failed["dead_since"].timestamp(), failed["attempts_before"]) == (BORN_MS / 1000, None)
+    assert [other[name] for name in ("priority", "meta", "reason", "dead_since")] == [0, None, None, None]
+    records_rows = rows(table(spark, tmp_path, rows="records"))
+    assert [row["command"] for row in records_rows] == ["FORMAT", "LOADJOB", "LOADJOB", "POSTPONE", "LOADJOB"]
+    assert [row["reason"] for row in records_rows] == [None, None, "no such user", None, None]
+    assert (records_rows[3]["id"], records_rows[3]["nacks"]) == (job.id.decode(), 3)
 
 
 def test_file_of_a_live_node_has_the_added_jobs_and_which_are_acknowledged(spark: SparkSession, tmp_path: Path) -> None:

@@ -107,6 +107,32 @@ def test_other_states_give_a_row_for_each_copy(spark: SparkSession, empty: RealC
         assert bodies(pushed.where("state = 'queued'")) == added
 
 
+def add_dead_letter(node: RealNode) -> None:
+    """Add a job with a priority and metadata to the queue `mail`, which fails twice and is then rejected."""
+    job_id = node.call("ADDJOB", "mail", "poison", 5000, "PRIORITY", 4, "META", "trace", "RETRY", 60)
+    for options in (
+        ["REASON", "time-out"],
+        ["REASON", "no such user \udcff".encode("utf-8", "surrogateescape"), "DEAD"],
+    ):
+        assert node.call("GETJOB", "FROM", "mail")[0][1] == job_id
+        assert node.call("NACK", job_id, *options) == 1
+
+
+@pytest.mark.parametrize("consume", ["false", "true"])
+def test_dead_letters_are_read_with_reason_origin_and_attempts(
+    spark: SparkSession, empty: RealCluster, nodes: str, consume: str
+) -> None:
+    add_dead_letter(empty.nodes[0])
+    add(empty.nodes[1], "mail.dead", 1)
+    empty.wait_until(lambda: waiting(empty, "mail.dead") == 2)
+    frame = read(spark, nodes, queue="mail.dead", includeAttributes="true", consume=consume)
+    plain, dead = sorted(frame.collect(), key=lambda row: row.priority)
+    assert (dead.priority, bytes(dead.meta), dead.reason) == (4, b"trace", "no such user \\xff")
+    assert (dead.origin_queue, dead.attempts, dead.attempts_before) == ("mail", 0, 2)
+    assert dead.dead_since is not None
+    assert tuple(plain)[3:] == (0, None, 0, None, None, None, None)
+
+
 def test_snapshot_has_at_most_maxjobs_rows(spark: SparkSession, empty: RealCluster, nodes: str) -> None:
     for node in empty.nodes:
         add(node, "a", 50)

@@ -10,7 +10,7 @@ import pytest
 
 from disqued.testing.certificates import Authority
 from pyspark_disque.options import ALWAYS, OPTIONS, BadOption, Option, Secret, Use, parse
-from pyspark_disque.schema import IGNORED, METADATA, SINK, SOURCE, source_schema
+from pyspark_disque.schema import ATTRIBUTES, IGNORED, METADATA, SINK, SOURCE, source_schema
 
 SAMPLES = {
     "nodes": "one:7711,two", "discover": "false", "password": "hush", "passwordFile": "/run/secret", "timeout": "10s",
@@ -21,7 +21,8 @@ SAMPLES = {
     "ackMode": "FAST", "failOnDataLoss": "false", "states": "active,queued", "consume": "true", "maxJobs": "7",
     "pushDownFilters": "true",
     "mode": "DEDUPLICATED", "window": "2h", "writeId": "w", "delay": "5", "retry": "30s", "ttl": "1d",
-    "replicate": "2", "replicateTimeout": "9", "maxlen": "3", "async": "true",
+    "replicate": "2", "replicateTimeout": "9", "maxlen": "3", "async": "true", "includeAttributes": "true",
+    "priority": "-5",
 }  # fmt: skip
 """A valid text for each option."""
 VALUES: dict[str, object] = {
@@ -33,7 +34,7 @@ VALUES: dict[str, object] = {
     "ackMode": "fast", "failOnDataLoss": False, "states": ("active", "queued"), "consume": True, "maxJobs": 7,
     "pushDownFilters": True,
     "mode": "deduplicated", "window": 7200, "writeId": "w", "delay": 5, "retry": 30, "ttl": 86400,
-    "replicate": 2, "replicateTimeout": 9, "maxlen": 3, "async": True,
+    "replicate": 2, "replicateTimeout": 9, "maxlen": 3, "async": True, "includeAttributes": True, "priority": -5,
 }  # fmt: skip
 """The value of each sample."""
 NEEDS = {
@@ -145,6 +146,7 @@ def test_conflicting_options_are_rejected_by_name(use: Use, given: dict[str, str
         ("read", "queuePattern", "("), ("read", "maxJobs", "-1"), ("read", "numPartitions", "1.5"),
         ("stream", "maxJobsPerTrigger", "1000001"), ("stream", "ackMode", "never"), ("write", "mode", "exactlyOnce"),
         ("write", "window", "2d"), ("write", "ttl", "0"), ("write", "replicate", "0"), ("write", "maxlen", "many"),
+        ("write", "priority", "high"), ("write", "priority", "2147483648"), ("write", "priority", "1.5"),
     ],
 )  # fmt: skip
 def test_invalid_value_is_shown_with_the_expected_form(use: Use, name: str, text: str) -> None:
@@ -219,10 +221,11 @@ def test_password_file_is_read_when_the_password_is_needed(tmp_path: Path) -> No
 
 
 def test_columns_of_the_source_are_accepted_by_the_sink() -> None:
-    columns = [column.split()[0] for column in source_schema(metadata=True, state=True).split(", ")]
+    columns = [column.split()[0] for column in source_schema(metadata=True, state=True, attributes=True).split(", ")]
     assert set(columns) <= set(SINK) | IGNORED
 
 
 def test_source_has_the_requested_columns() -> None:
     assert source_schema(metadata=False, state=True) == SOURCE
     assert source_schema(metadata=True, state=False) == f"{SOURCE}, {METADATA}"
+    assert source_schema(metadata=False, state=False, attributes=True) == f"{SOURCE}, {ATTRIBUTES}"

@@ -48,6 +48,18 @@ def all_of(count: int) -> list[bytes]:
 # --- rows and columns -------------------------------------------------------------------------------------------------
 
 
+def test_priorities_and_metadata_arrive_and_can_be_read_and_written_again(
+    spark: SparkSession, nodes: str, write: Callable[..., None], queue: str
+) -> None:
+    rows = [("low", -1, b"\x00\xff"), ("plain", None, None), ("high", 9, b"m")]
+    write(spark.createDataFrame(rows, "body string, priority int, meta binary"), queue=queue)
+    read = spark.read.format("disque").options(nodes=nodes, queue=queue, includeAttributes="true", consume="true")
+    write(read.load().drop("queue"), queue=f"{queue}-again")
+    again = spark.read.format("disque").options(nodes=nodes, queue=f"{queue}-again", includeAttributes="true").load()
+    found = {bytes(row.body): (row.priority, row.meta and bytes(row.meta)) for row in again.collect()}
+    assert found == {b"low": (-1, b"\x00\xff"), b"plain": (0, None), b"high": (9, b"m")}
+
+
 def test_text_and_binary_bodies_arrive_unchanged(
     spark: SparkSession, cluster: RealCluster, write: Callable[..., None], queue: str
 ) -> None:

@@ -50,6 +50,8 @@ def commands(found: Layout, *batches: dict[str, list[Any]], prefix: bytes = b"")
         ("body string, ttl double", {"queue": "q"}, "the column ttl must be .* not double"),
         ("value string", {"queue": "q"}, "unknown column value; rename it to body"),
         ("body string, topic string", {}, "unknown column topic; rename it to queue"),
+        ("body string, meta int", {"queue": "q"}, "the column meta must be string or binary, not int"),
+        ("body string, priority string", {"queue": "q"}, "the column priority must be tinyint"),
         ("body string, delai int", {"queue": "q"}, "unknown column delai; rename it to delay"),
         ("body string, price int", {"queue": "q"}, "unknown column price; drop it, or make it part of the body"),
         (
@@ -84,6 +86,23 @@ def test_columns_of_the_source_are_ignored() -> None:
         "node": ["n"], "state": ["queued"],
     }  # fmt: skip
     assert commands(found, batch) == [(b"ADDJOB", b"q", b"b", 5000)]
+
+
+def test_priority_and_metadata_are_columns_and_null_leaves_them_out() -> None:
+    found = layout("body string, priority bigint, meta string", queue="q")
+    batch: dict[str, list[Any]] = {"body": ["a", "b", "c"], "priority": [-3, None, 0], "meta": ["ключ", "", None]}
+    assert [words[4:] for words in commands(found, batch)] == [
+        (b"PRIORITY", -3, b"META", "ключ".encode()),
+        (b"META", b""),
+        (b"PRIORITY", 0),
+    ]
+    binary = commands(layout("body string, meta binary", queue="q"), {"body": ["a"], "meta": [b"\x00\xff"]})
+    assert binary == [(b"ADDJOB", b"q", b"a", 5000, b"META", b"\x00\xff")]
+
+
+def test_option_priority_overrides_its_column() -> None:
+    found = layout("body string, priority int", queue="q", priority="7")
+    assert commands(found, {"body": ["a"], "priority": [1]}) == [(b"ADDJOB", b"q", b"a", 5000, b"PRIORITY", 7)]
 
 
 def test_column_names_are_case_insensitive() -> None:

@@ -138,6 +138,20 @@ def test_pattern_reads_queues_of_any_name_with_metadata(
         cluster.wait_until(lambda name=name: node.call("QLEN", name) == 0)  # type: ignore[misc]  # bound now
 
 
+def test_stream_reads_priorities_reasons_and_metadata(
+    spark: SparkSession, cluster: RealCluster, nodes: str, checkpoint: str
+) -> None:
+    node = cluster.nodes[0]
+    job_id = node.call("ADDJOB", "reasons", "body", 5000, "PRIORITY", -2, "META", "m")
+    node.call("GETJOB", "FROM", "reasons")
+    node.call("NACK", job_id, "REASON", "time-out")
+    received = Received()
+    drain(spark, nodes, checkpoint, received, queue="reasons", includeAttributes="true")
+    [row] = received.rows
+    assert (row["priority"], bytes(row["meta"]), row["attempts"], row["reason"]) == (-2, b"m", 1, "time-out")
+    assert (row["origin_queue"], row["attempts_before"], row["dead_since"]) == (None, None, None)
+
+
 # --- rates, lag, leases -----------------------------------------------------------------------------------------------
 
 
