@@ -25,6 +25,14 @@ def test_queued_and_delayed_jobs_are_moved_and_leased_jobs_stay(client: LocalCli
     assert [client.call("SHOW", job) for job in (queued, delayed)] == [None, None]
 
 
+def test_one_request_moves_many_jobs(client: LocalClient) -> None:
+    ids = [client.add("mail") for _ in range(500)]
+    assert client.call("MOVEJOB", *ids, "TO", "other") == 500
+    assert (client.call("QLEN", "mail"), client.call("QLEN", "other")) == (0, 500)
+    for count, error in ((10_001, "ERR MOVEJOB takes at most 10000 jobs"), (20_001, "ERR wrong number of arguments")):
+        assert str(client.call("MOVEJOB", *ids[:1] * count, "TO", "other")).startswith(error)
+
+
 @pytest.mark.parametrize(("options", "kept"), [((), 0), (("UNCOUNTED",), 2)])
 def test_counters_begin_again_unless_they_are_kept(client: LocalClient, options: tuple[str, ...], kept: int) -> None:
     job_id = client.add("mail")

@@ -123,6 +123,7 @@ COMMAND: Final[Command] = Command(
     "Moves jobs to another queue, and replies with their number.",
     "job-id [job-id ...] TO queue [UNCOUNTED]",
     "O(jobs) plus the messages of an ADDJOB and an ACKJOB for each",
+    most_words=2 * MOST_JOBS,
     queues=_queues,
     audited=always,
     categories=("queueadmin",),
