@@ -62,7 +62,7 @@ def test_counts_agree_although_a_node_and_a_worker_are_killed() -> None:
     assert done.stdout.index("the same as counted") < done.stdout.index("Dead letters in demo:mails.dead")
     letters = re.findall(r"(\S+) +│ demo:mails +│ +(\d+) │ ValueError: the address has no @", done.stdout)
     assert letters == [("berta.example", "3"), ("carl(at)example", "3"), ("dora", "3")]
-    assert "moved back to their queue; 40 of 40 mails were sent" in done.stdout
+    assert "the dead letters redriven (REDRIVE demo:mails.dead); 40 of 40 mails were sent" in done.stdout
     assert "\x1b" not in done.stdout, "plain text without a terminal"
     assert not is_listening(port), "the nodes stop with the demonstration"
 

@@ -150,7 +150,7 @@ def _fail_and_redrive(console: Console, failing: FailingJobs) -> None:
     console.print(summary.dead_letters(DEAD, dead))
     failing.redrive()
     console.print(
-        f"OK: the worker was repaired and the dead letters moved back to their queue; {len(failing.done)} of {JOBS} "
+        f"OK: the worker was repaired and the dead letters redriven (REDRIVE {DEAD}); {len(failing.done)} of {JOBS} "
         "mails were sent.",
         style="bold green",
         soft_wrap=True,

@@ -61,9 +61,8 @@ class FailingJobs:
         """
         self.is_repaired = True
         with _errors():
-            for node, job in self.dead_letters():
-                with Client((node.address,)) as client:
-                    client.movejob(job.id, QUEUE)
+            with Client((self.cluster.nodes[0].address,)) as client:
+                client.redrive(DEAD)
             self._work(0, JOBS)
             self.is_repaired = False
 
