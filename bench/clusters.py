@@ -15,7 +15,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -83,7 +83,7 @@ class Disqued:
     def wait_for_copies(self, jobs: int) -> float:
         """Wait until every node holds that many jobs; returns the seconds."""
         began = time.monotonic()
-        _until(lambda: all(_registered(node) == jobs for node in self.nodes), f"every node holds {jobs} jobs", self)
+        wait_for_jobs(self.nodes, jobs)
         return time.monotonic() - began
 
     def traffic(self) -> BusTraffic:
@@ -94,6 +94,11 @@ class Disqued:
                 before = total.get(kind, (0, 0))
                 total[kind] = (before[0] + int(messages), before[1] + int(size))
         return total
+
+
+def wait_for_jobs(nodes: Sequence[Running], jobs: int) -> None:
+    """Wait until each of the nodes holds that many jobs."""
+    _until(lambda: all(_registered(node) == jobs for node in nodes), f"every node holds {jobs} jobs", nodes[0])
 
 
 class RabbitMQ:
@@ -211,7 +216,7 @@ def _registered(node: Running) -> int:
     return int(found[1]) if found else 0
 
 
-def _until(condition: Callable[[], bool], what: str, nodes: Disqued | RabbitMQ) -> None:
+def _until(condition: Callable[[], bool], what: str, nodes: Disqued | RabbitMQ | Running) -> None:
     """Wait until a condition holds; exits if it does not in time. Polls often, since the wait is measured."""
     try:
         wait_until(condition, what, lambda: nodes.output, FORMED_WITHIN_S, poll_s=0.005)

@@ -18,6 +18,7 @@ from machine import ROOT
 
 SOURCES = ROOT / "bench" / "loadgen"
 PROGRAM = ROOT / "build" / "loadgen"
+QUEUE = "q"  # the queue of a load with one queue
 
 Measurement = dict[str, Any]  # the line of the generator: rates, CPU times, `latency_us` by kind of request
 
@@ -39,6 +40,7 @@ class Load:
     window_ms: int = 0  # latency of adds by windows of this length as well
     time_limit: int = 120
     add_options: str = ""  # more arguments of ADDJOB
+    ack_command: str = "ACKJOB"  # what ends the work on fetched jobs
     worker_port: int = 0  # where workers connect; 0: where producers do
 
     def arguments(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""The table of what options of ADDJOB cost."""
+"""The tables of what options, settings and moves cost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,19 @@ def tables(results: dict[str, Any]) -> list[Table]:
         bytes_per_job = median(line["bytes_per_job"] for line in measured["add16"])
         rows.append([name, *cells, f"{bytes_per_job:.0f}"])
     head = ["option", "add by 16, jobs/s", "get + acknowledge by 32, jobs/s", "whole cycle, jobs/s"]
-    return [Table("Options of ADDJOB, beside none in the same round", [*head, "bytes for a waiting job"], rows)]
+    costs = Table("Options and settings, beside none in the same round", [*head, "bytes for a waiting job"], rows)
+    return [costs, *_moves(results.get("moves", {}))]
+
+
+def _moves(found: dict[str, list[dict[str, float]]]) -> list[Table]:
+    """Moves per second, and the ratio to jobs that are added and acknowledged."""
+    rows = []
+    for name, rounds in found.items():
+        ratio = median(line["moves_per_s"] / line["adds_and_acks_per_s"] for line in rounds)
+        rates = [number(median(line[rate] for line in rounds)) for rate in ("adds_and_acks_per_s", "moves_per_s")]
+        rows.append([name, rates[0], f"{rates[1]} (x{ratio:.2f})"])
+    head = ["nodes", "added by 16 and acknowledged, jobs/s", "moved with MOVEJOB, jobs/s"]
+    return [Table("Moves, beside jobs that are added and acknowledged", head, rows)] if rows else []
 
 
 def _cell(lines: list[dict[str, Any]], without: list[dict[str, Any]]) -> str:

@@ -29,6 +29,7 @@ import capacity
 import cluster
 import encryption
 import machine
+import moves
 import noise
 import options
 import pauses
@@ -48,6 +49,7 @@ PARTS: dict[str, Callable[[tuple[Broker, ...], Sizes, Say], Any]] = {
     "comparison": workloads.compare,
     "encryption": encryption.compare,
     "options": lambda _, sizes, say: options.compare(sizes, say),
+    "moves": lambda _, sizes, say: moves.compare(sizes, say),
     "memory": workloads.memory,
     "pauses_ms": lambda _, sizes, say: workloads.pauses(sizes, say),
     "longest_ms": lambda _, sizes, say: pauses.measure(sizes, say),

@@ -54,10 +54,18 @@ def test_cycle_is_measured_with_and_without_tls(run: tuple[str, dict[str, Any]])
 
 def test_options_of_addjob_are_measured_beside_none(run: tuple[str, dict[str, Any]]) -> None:
     printed, results = run
-    assert set(results["options"]) == {"none", "PRIORITY", "META of 64 bytes"}
+    assert set(results["options"]) == {"none", "PRIORITY", "META of 64 bytes", "NACK with back-off"}
     for measured in results["options"].values():
         assert [lines[0]["errors"] for lines in measured.values()] == [0, 0, 0]
-    assert "Options of ADDJOB, beside none in the same round" in printed
+    assert "Options and settings, beside none in the same round" in printed
+
+
+def test_moves_are_measured_beside_adds_and_acknowledgements(run: tuple[str, dict[str, Any]]) -> None:
+    printed, results = run
+    assert set(results["moves"]) == {"one", "three, REPLICATE 3"}
+    for [line] in results["moves"].values():
+        assert min(line.values()) > 0
+    assert "Moves, beside jobs that are added and acknowledged" in printed
 
 
 def test_latencies_are_ordered_and_each_request_is_counted(run: tuple[str, dict[str, Any]]) -> None:
