@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from disqued.core.jobs.attributes import NAMED, PRIORITY, REASON, i32_value
+from disqued.core.jobs.attributes import of as attributes_of
 from disqued.core.jobs.job import STATE_NAMES
 from disqued.persistence.check import Check, framing_fault
 from disqued.persistence.dump import Wanted
 from disqued.persistence.parse import Entry
-from persistence.samples import VECTORS, items, kept, make_job, make_records, paused, read
+from disqued.persistence.records import EXTENDED
+from persistence.samples import VECTORS, items, kept, make_job, make_records, paused, postponed, read
 
 SOUND = b"".join(make_records(1, 30))
 JOB = kept(make_job(random.Random(2), b"a body that has some bytes"))
@@ -165,6 +168,21 @@ def test_the_checksum_of_each_job_is_shown() -> None:
     ]
     assert found[2] is not None
     assert str(found[2]["id"]).encode() in JOB, "which job was lost, most likely"
+
+
+def test_attributes_and_delays_are_shown_readably() -> None:
+    job = make_job(random.Random(2), b"body")
+    job.extra = attributes_of({PRIORITY: i32_value(-4), REASON: b"no such user", NAMED: b""})
+    shown, delay, version = (
+        Wanted().describe(item) for item in read(kept(job) + postponed(job, 1_800_000_000_000) + EXTENDED)
+    )
+    assert shown is not None
+    assert isinstance(shown["job"], dict)
+    assert shown["job"]["attributes"] == {"priority": -4, "reason": "no such user", "named": 1}
+    assert delay is not None
+    assert (delay["command"], delay["args"]) == ("POSTPONE", [f"{job.id.decode()} 1800000000000 1 1"])
+    assert version is not None
+    assert (version["command"], version["args"]) == ("FORMAT", ["2"])
 
 
 def test_a_flag_without_a_name_is_shown_as_its_number() -> None:
