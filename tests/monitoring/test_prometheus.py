@@ -30,7 +30,7 @@ from support.wires import WiredCluster, Wires
 
 EMPTY_HERE = {
     uids.OVERVIEW: set(),
-    uids.QUEUES: {"Paused"},
+    uids.QUEUES: {"Paused", "Dead letters"},
     uids.CLUSTER: {"Loading or leaving", "CPU throttling"},
     uids.MEMORY_DISK: {"Free space on volumes", "Problems"},
     uids.SLO: set(),
@@ -97,7 +97,7 @@ def turn(one: NodeClient, two: NodeClient, number: int) -> None:
     replies = one.pipeline(
         [
             ("ADDJOB", "mail", "body", 500, "REPLICATE", 2),
-            ("ADDJOB", f"queue-{number % 5}", "body", 500, "REPLICATE", 2, "ASYNC"),
+            ("ADDJOB", f"queue-{number % 5}", "body", 500, "REPLICATE", 2, "ASYNC", "PRIORITY", number % 3),
             ("ADDJOB", "later", "body", 500, "DELAY", 5, "TTL", 60),
             ("ADDJOB", "mail", "body", 500, "RETRY", 0, "REPLICATE", 1),
             ("NOSUCHCOMMAND",),

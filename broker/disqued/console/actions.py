@@ -21,7 +21,7 @@ from disqued.console.text import name_of
 from disqued.moves.redrive import MOST_PATTERN_BYTES as MAX_PATTERN_BYTES
 
 MAX_JOBS: Final = 50
-MAX_BYTES: Final = 8192
+MAX_BYTES: Final = 4096
 """Maximum length of the JSON text."""
 _PAUSES: Final = ("in", "out", "all", "none")
 

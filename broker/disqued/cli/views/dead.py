@@ -53,23 +53,23 @@ class Group:
 
 
 GROUPS: tuple[Column[Group], ...] = (
-    Column("queue", lambda row: row.queue, "QUEUE", yields=True),
+    Column("queue", lambda row: row.queue, "QUEUE"),
     Column("jobs", lambda row: row.jobs, "JOBS", style=lambda _: "bold"),
     Column("oldest_s", lambda row: row.oldest_s, "OLDEST", lambda row: human_duration(row.oldest_s)),
     Column("from", lambda row: tuple(sorted(row.origins)), "FROM"),
-    Column("reason", lambda row: row.reason, "REASON", folds=True),
+    Column("reason", lambda row: row.reason, "REASON", yields=True),
 )
 LETTERS: tuple[Column[Letter], ...] = (
     Column("id", lambda row: row.job.id, "ID"),
     Column("queue", lambda row: row.job.queue),
     Column("dead_s", lambda row: row.dead_s, "DEAD FOR", lambda row: human_duration(row.dead_s)),
     Column("attempts", lambda row: row.job.attempts_before, "ATTEMPTS"),
-    Column("from", lambda row: row.job.origin_queue, "FROM", yields=True),
+    Column("from", lambda row: row.job.origin_queue, "FROM"),
     Column("first_id", lambda row: row.job.origin_id),
     Column("ttl_s", lambda row: row.job.ttl_s),
     Column("body_bytes", lambda row: None if row.job.body is None else len(row.job.body)),
     Column("body", lambda row: None if row.job.body is None else row.job.body.decode("utf-8", "surrogateescape")),
-    Column("reason", lambda row: row.job.reason, "REASON", folds=True),
+    Column("reason", lambda row: row.job.reason, "REASON", yields=True),
 )
 
 
