@@ -83,8 +83,10 @@ _OTHER_PAYLOADS: Final = {
     kinds.SETTINGS: "entries: kind (1); 1 if removed, otherwise 0 (1); version (8); ID of the node that changed it "
     "(40); lengths of name, key and value (2 each); name; key; value",
     kinds.SETTINGSDIGEST: "the sum, modulo 2^64, of the BLAKE2b-64 of each entry as in SETTINGS (8)",
-    kinds.COUNTASK: "number of the question (4); what is asked, 1 for jobs (1); 0 (8); name of the queue",
-    kinds.COUNTED: "number of the question (4); figures (8 each): jobs that are queued, leased, delayed, dead",
+    kinds.COUNTASK: "number of the question (4); what is asked: 1 for jobs, 2 for those that a purge deleted (1); "
+    "version of the mark of the purge, otherwise 0 (8); name of the queue",
+    kinds.COUNTED: "number of the question (4); figures (8 each): jobs that are queued, leased, delayed and dead; or "
+    "one, jobs that were deleted",
     kinds.REDRIVE: "words, each with its length (4): grant, report or cancel; queue; target; glob for reasons; age in "
     "seconds; start of the task in unix milliseconds; jobs granted, moved, left, failed",
     kinds.ZONE: "the name of a zone",

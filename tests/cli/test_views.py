@@ -175,6 +175,40 @@ def test_settings_lists_what_is_set_and_what_holds_for_a_queue(disque: Disque) -
     disque.ok("qconf", "mail:eu", "unset", "*")
 
 
+def test_count_shows_the_jobs_of_all_nodes_by_state(disque: Disque) -> None:
+    add(disque, "counted", "one", "two")
+    disque.ok("addjob", "counted", "later", "0", "delay", "60")
+    disque.ok("getjob", "from", "counted")
+    (row,) = rows(disque.ok("count", "counted"))
+    assert (row["queued"], row["leased"], row["delayed"], row["dead"]) == ("1", "1", "1", "0")
+    assert (row["nodes_answered"], row["nodes_known"]) == ("1", "1")
+
+
+def test_purge_deletes_jobs_and_asks_for_the_name_on_a_terminal(disque: Disque) -> None:
+    add(disque, "old", "one", "two")
+    with disque.in_terminal("purge", "old") as terminal:
+        terminal.wait_for("Type its name to confirm: ")
+        terminal.type("all\n")
+        assert terminal.wait_for_end() == Exit.USAGE
+    assert disque.ok("qlen", "old") == "2\n"
+    with disque.in_terminal("purge", "old") as terminal:
+        terminal.wait_for("Type its name to confirm: ")
+        terminal.type("old\n")
+        assert terminal.wait_for_end() == Exit.OK
+        assert "2 jobs deleted from queue 'old'." in terminal.text
+    add(disque, "old", "three")
+    assert disque.ok("purge", "old", "--state", "delayed") == "0 jobs deleted from queue 'old'.\n"
+    assert disque.ok("purge", "old") == "1 jobs deleted from queue 'old'.\n"
+
+
+def test_a_delayed_job_is_run_now_and_another_one_cancelled(disque: Disque) -> None:
+    first, second = (disque.ok("addjob", "timed", body, "0", "delay", "60").strip() for body in ("one", "two"))
+    assert disque.ok("run-now", first) == "1\n"
+    assert disque.ok("cancel", second) == "1\n"
+    assert disque.ok("qlen", "timed") == "1\n"
+    assert rows(disque.ok("jobs", "--queue", "timed", "--state", "delayed")) == []
+
+
 def test_peek_shows_bodies_without_fetching(disque: Disque) -> None:
     disque.ok("addjob", "p", "text\twith a tab and \\", "0")
     disque.ok("-x", "debug", "sleep", stdin=b"0")

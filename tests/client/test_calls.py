@@ -81,6 +81,10 @@ WORDS: dict[str, tuple[Call[Any], tuple[object, ...]]] = {
     "qpeek": (calls.qpeek("q", -3), ("QPEEK", "q", -3)),
     "qstat": (calls.qstat("q"), ("QSTAT", "q")),
     "qcount": (calls.qcount("q", timeout_ms=700), ("QCOUNT", "q", "TIMEOUT", 700)),
+    "qpurge": (
+        calls.qpurge("q", states=["queued", "leased"], before_ms=5, timeout_ms=700),
+        ("QPURGE", "q", "STATE", "queued", "STATE", "leased", "BEFORE", 5, "TIMEOUT", 700),
+    ),
     "qscan": (
         calls.qscan(min_len=1, max_len=5, import_rate=2, page_size=10).page(4),
         ("QSCAN", 4, "COUNT", 10, "MINLEN", 1, "MAXLEN", 5, "IMPORTRATE", 2),
@@ -131,6 +135,7 @@ REPEATABLE: dict[str, tuple[Call[Any], bool]] = {
     "qpeek": (calls.qpeek("q"), True),
     "qstat": (calls.qstat("q"), True),
     "qcount": (calls.qcount("q"), True),
+    "qpurge": (calls.qpurge("q"), True),
     "hello": (calls.hello(), True),
     "qconf_set": (calls.qconf_set("q", {"ttl": 1}), True),
     "qconf_unset": (calls.qconf_unset("q"), True),

@@ -27,6 +27,7 @@ from disqued.client import (
     NodeLeaving,
     NoSuchJob,
     NotReplicated,
+    Purged,
     QueueCount,
     QueueFull,
     QueuePaused,
@@ -138,6 +139,14 @@ def test_jobs_are_counted_and_listed_by_what_they_wait_for(client: Any) -> None:
     assert (stats.delayed, stats.dead, stats.settings) == (1, 0, ("mail",))
     assert stats.oldest_ms > 0
     client.qconf_unset("mail")
+
+
+def test_purged_jobs_are_gone_and_younger_ones_stay(client: Any) -> None:
+    client.add("old", "x")
+    assert client.qpurge("old") == Purged(deleted=1, nodes_answered=1, nodes_known=1)
+    client.add("old", "y")
+    assert client.qpurge("old", states=["delayed", "dead"]).deleted == 0
+    assert client.qlen("old") == 1
 
 
 def test_scans_return_all_elements_page_by_page(client: Any) -> None:

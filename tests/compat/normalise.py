@@ -98,6 +98,7 @@ TOLERANCES = (
     Tolerance(r"^(SHOW|JSCAN) ", r"next-(requeue|awake)-within$", 2000),
     Tolerance(r"^QSTAT ", r"(age|idle)$", 2),
     Tolerance(r"^QSTAT ", r"import-rate$", 260),
+    Tolerance(r"^QSTAT ", r"oldest-ms$", 5000),
 )
 
 UNORDERED = (

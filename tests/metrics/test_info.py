@@ -154,6 +154,7 @@ IN_INFO = {
     "jobs_dead_rejected": "disque_jobs_dead_total",
     "jobs_dead_expired": "disque_jobs_dead_total",
     "jobs_moved": "disque_jobs_moved_total",
+    "jobs_purged": "disque_jobs_purged_total",
     "jobs_imported": "disque_jobs_imported_total",
     "imported_at_most_once": "disque_jobs_imported_at_most_once_total",
     "jobs_exported": "disque_jobs_exported_total",

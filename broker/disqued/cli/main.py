@@ -29,6 +29,8 @@ VIEWS = {
     "top": "show a live view of queues, rates and clients",
     "nodes": "list the nodes of the cluster",
     "queues": "list queues",
+    "count": "count the jobs of a queue on all nodes",
+    "purge": "delete the jobs of a queue on all nodes",
     "settings": "list settings of queues",
     "jobs": "list jobs",
     "dead": "count or list dead letters of the cluster",
@@ -39,6 +41,9 @@ VIEWS = {
     "help": "show help on commands",
 }
 """Subcommands that are not commands of the server, each a module `disqued.cli.views.NAME` with `run`."""
+
+ALIASES = {"run-now": "enqueue", "cancel": "fastack"}
+"""Names that people look for, and the commands of the server that do it."""
 
 MODES = {
     "latency": "latency",
@@ -80,6 +85,7 @@ def start(arguments: Sequence[str]) -> Exit:
     if options.command[0] in VIEWS:
         return _call(f"disqued.cli.views.{options.command[0]}", options)
     words = [os.fsencode(word) for word in options.command]
+    words[0] = os.fsencode(ALIASES.get(options.command[0], options.command[0]))
     if options.last_from_stdin:
         words.append(sys.stdin.buffer.read())
     repeat = 1 if options.repeat is None else options.repeat
@@ -98,7 +104,8 @@ def _call(module: str, *arguments: object) -> Exit:
 
 
 def _parser() -> Parser:
-    views = "\n".join(f"  {name:<10} {summary}" for name, summary in VIEWS.items())
+    rows = VIEWS | {name: f"the command '{command}', with IDs of jobs" for name, command in ALIASES.items()}
+    views = "\n".join(f"  {name:<10} {summary}" for name, summary in rows.items())
     parser = Parser(
         "disque",
         "disque [options] [command [argument ...]]",

@@ -77,6 +77,7 @@ class Client(BaseClient):
     qpeek = Method(_one, calls.qpeek)
     qstat = Method(_one, calls.qstat)
     qcount = Method(_one, calls.qcount)
+    qpurge = Method(_one, calls.qpurge)
     qscan = Method(_scan, calls.qscan)
     jscan = Method(_scan, calls.jscan)
     jscan_details = Method(_scan, calls.jscan_details)

@@ -33,6 +33,8 @@ from disqued.client.values import (
     JobFilter,
     JobId,
     PauseState,
+    Purged,
+    PurgeState,
     QueueCount,
     QueueSetting,
     QueueStats,
@@ -443,6 +445,20 @@ def qcount(queue: str, *, timeout_ms: int = 5000) -> Call[QueueCount]:
     `nodes_known`. The figures may be a second old.
     """
     return Call(("QCOUNT", queue, "TIMEOUT", timeout_ms), replies.queue_count, repeat=True, wait_s=timeout_ms / 1000)
+
+
+def qpurge(
+    queue: str, *, states: Iterable[PurgeState] = (), before_ms: int | None = None, timeout_ms: int = 5000
+) -> Call[Purged]:
+    """Delete the jobs of the queue on all nodes, also on nodes that return later (Disque command QPURGE).
+
+    Jobs that workers have stay unless `states` names `leased`; without states, queued, delayed and dead jobs go.
+    `before_ms`, unix milliseconds, spares younger jobs. The counts miss nodes that do not answer within `timeout_ms`;
+    if the client had to repeat the call, they miss what the first one deleted.
+    """
+    in_states = tuple(word for state in states for word in ("STATE", state))
+    options = option_words(BEFORE=before_ms, TIMEOUT=timeout_ms)
+    return Call(("QPURGE", queue, *in_states, *options), replies.purged, repeat=True, wait_s=timeout_ms / 1000)
 
 
 def qscan(

@@ -18,6 +18,7 @@ from disqued.client.values import (
     JobState,
     NodeInfo,
     PauseState,
+    Purged,
     QueueCount,
     QueueSetting,
     QueueStats,
@@ -209,6 +210,12 @@ def redrive_status(reply: Reply) -> RedriveStatus:
         started_ms=integer(field("started")),
         rate=_optional_integer(fields(reply).get("rate")),
     )
+
+
+def purged(reply: Reply) -> Purged:
+    """Decode the reply of QPURGE."""
+    field = _known(reply, "QPURGE")
+    return Purged(integer(field("deleted")), integer(field("nodes-answered")), integer(field("nodes-known")))
 
 
 def queue_settings(reply: Reply) -> dict[str, QueueSetting]:

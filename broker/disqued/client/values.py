@@ -164,6 +164,19 @@ class RedriveStatus:
     rate: int | None = None
 
 
+PurgeState: TypeAlias = Literal["queued", "leased", "delayed", "dead"]
+"""The states of jobs that a purge deletes; `queued` does not include `dead`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """What a purge deleted on the nodes that answered (Disque command QPURGE)."""
+
+    deleted: int
+    nodes_answered: int
+    nodes_known: int
+
+
 @dataclass(frozen=True, slots=True)
 class QueueSetting:
     """A setting of a queue: its value, and the name or pattern it comes from, empty for a default (QCONF GET)."""

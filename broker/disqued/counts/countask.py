@@ -1,4 +1,4 @@
-"""COUNTASK: another node asks how many jobs of a queue wait on this one."""
+"""COUNTASK: another node asks how many jobs of a queue wait on this one, or were deleted by a purge."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MESSAGE: Final[Message] = Message(
     kinds.COUNTASK,
     "COUNTASK",
     kinds.OF_UNKNOWN,
-    "a node whose client counts the jobs of a queue (QCOUNT), to all nodes with the feature",
+    "a node whose client counts or deletes the jobs of a queue (QCOUNT, QPURGE), to all nodes with the feature",
     "COUNTED",
     handle_countask,
     feature=FEATURE_COUNTS,

@@ -1,4 +1,4 @@
-"""COUNTED: how many jobs of a queue wait on another node."""
+"""COUNTED: how many jobs of a queue wait on another node, or were deleted there."""
 
 from __future__ import annotations
 

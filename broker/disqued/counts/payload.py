@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 
 JOBS: Final = 1
 """How many jobs of the queue are on the node, by phase."""
+PURGED: Final = 2
+"""How many jobs of the queue a purge deleted on the node; the version is that of its mark (`settings.entries`)."""
 MOST_FIGURES: Final = 64
 """A COUNTED with more is malformed."""
+_QUESTIONS: Final = frozenset((JOBS, PURGED))
 _HEAD: Final = struct.Struct(">IBQ")
 _NUMBER: Final = struct.Struct(">I")
 _FIGURE_BYTES: Final = 8
@@ -31,7 +34,7 @@ class Question(NamedTuple):
 
     number: int
     what: int
-    """JOBS."""
+    """JOBS or PURGED."""
     version: int
     """0 for JOBS."""
     queue: bytes
@@ -47,7 +50,7 @@ def unpack_question(payload: bytes) -> Question:
     if len(payload) <= _HEAD.size:
         raise MalformedError(f"a question of {len(payload)} bytes")
     number, what, version = _HEAD.unpack_from(payload)
-    if what != JOBS:
+    if what not in _QUESTIONS:
         raise MalformedError(f"a question of the unknown kind {what}")
     return Question(number, what, version, payload[_HEAD.size :])
 

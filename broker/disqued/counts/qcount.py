@@ -28,10 +28,15 @@ def timeout_of(options: list[bytes]) -> int:
         return DEFAULT_TIMEOUT_MS
     if len(options) != 2 or options[0].upper() != b"TIMEOUT":
         raise CommandSyntaxError
-    timeout_ms = require_integer(options[1])
-    if not 1 <= timeout_ms <= LONGEST_TIMEOUT_MS:
-        raise ReplyError(f"ERR timeout must be 1 to {LONGEST_TIMEOUT_MS} ms, not {timeout_ms}")
-    return timeout_ms
+    return timeout_ms(options[1])
+
+
+def timeout_ms(word: bytes) -> int:
+    """The timeout in an option."""
+    value = require_integer(word)
+    if not 1 <= value <= LONGEST_TIMEOUT_MS:
+        raise ReplyError(f"ERR timeout must be 1 to {LONGEST_TIMEOUT_MS} ms, not {value}")
+    return value
 
 
 class Counted(LongWork):
@@ -73,8 +78,7 @@ def reply_nodes(session: Session, collection: Collection) -> None:
 
 def qcount(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Reply with names and numbers as a flat array: the jobs by phase, and how many of the nodes were counted."""
-    timeout_ms = timeout_of(args[2:])
-    run_long(state, session, Counted(state, counts_of(state).ask_all(args[1], timeout_ms)))
+    run_long(state, session, Counted(state, counts_of(state).ask_jobs(args[1], timeout_of(args[2:]))))
 
 
 COMMAND: Final[Command] = Command(

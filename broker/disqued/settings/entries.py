@@ -20,11 +20,18 @@ from disqued.core.queues.settings import MOST_NAME_BYTES, MOST_VALUE_BYTES
 
 SETTING: Final = 1
 """The kind of entry whose key is a setting of queues."""
+PURGE: Final = 2
+"""The kind of entry whose key is the phase of the jobs that a purge deletes (QPURGE); it is for one queue."""
 MOST_ENTRIES: Final = 10_000
 """A client can set no more. Sets that were changed on two sides of a partition may add up to twice as many."""
 MOST_KEPT: Final = 4 * MOST_ENTRIES
 """Entries of other nodes beyond this number are refused, removals included."""
+MOST_MARKS: Final = 10_000
+"""So many entries can be marks of purges."""
 REMOVAL_MS: Final = 7 * 86_400_000
+LEAST_MARK_MS: Final = 86_400_000
+MOST_MARK_MS: Final = 30 * 86_400_000
+"""The bounds of the time for which a mark of a purge is kept: until all jobs of its time have expired."""
 MOST_AHEAD_MS: Final = 366 * 86_400_000
 """Versions further in the future are refused: no later change could win."""
 NOTHING: Final = bytes(8)
@@ -33,6 +40,7 @@ _DIGEST_SPAN: Final = 1 << 64
 _MOST_KEY_BYTES: Final = 255
 _HEAD: Final = struct.Struct(">BBQ40sHHH")
 _REMOVED: Final = 1
+_MARK: Final = re.compile(rb"([1-9]\d{0,17}|[1-8]\d{18}) (\d{1,10})")
 _NODE_ID: Final = re.compile(rb"[0-9a-f]{40}")
 
 Key: TypeAlias = tuple[int, bytes, bytes]
@@ -57,13 +65,36 @@ class Entry(NamedTuple):
         """What no two entries of a set have in common."""
         return self.kind, self.name, self.key
 
+    @property
+    def is_mark(self) -> bool:
+        """Whether it is a mark of a purge."""
+        return self.kind == PURGE and not self.removed
+
     def wins(self, other: Entry) -> bool:
         """Whether it replaces another entry for the same."""
         return (self.version, self.node_id, self.wire) > (other.version, other.node_id, other.wire)
 
     def expires_ms(self) -> int:
         """When it is forgotten; 0 for never."""
-        return self.version + REMOVAL_MS if self.removed else 0
+        if self.removed:
+            return self.version + REMOVAL_MS
+        if self.kind != PURGE:
+            return 0
+        mark = mark_of(self.value)
+        return self.version if mark is None else self.version + mark[1]
+
+
+def mark_value(before: int, kept_ms: int) -> bytes:
+    """The value of a mark of a purge: which jobs it covers, and for how long it is kept, the same on all nodes."""
+    return b"%d %d" % (before, kept_ms)
+
+
+def mark_of(value: bytes) -> tuple[int, int] | None:
+    """The two numbers in the value of a mark; None if it is malformed."""
+    found = _MARK.fullmatch(value)
+    if found is None or int(found[2]) > MOST_MARK_MS:
+        return None
+    return int(found[1]), int(found[2])
 
 
 def make(
@@ -82,6 +113,8 @@ def fault_of(entry: Entry, now_ms: int) -> str:
         return f"a key of {len(entry.key)} bytes with a value of {len(entry.value)} bytes"
     if not _NODE_ID.fullmatch(entry.node_id):
         return "an invalid node ID"
+    if entry.kind == PURGE and not entry.removed and mark_of(entry.value) is None:
+        return "a malformed mark of a purge"
     if entry.version > now_ms + MOST_AHEAD_MS:
         return f"a version {entry.version - now_ms} ms in the future: set the clock of node {entry.node_id.decode()}"
     return ""
@@ -130,6 +163,8 @@ class Entries:
         self._entries: dict[Key, Entry] = {}
         self._sum = 0
         self.newest_version = 0
+        self.marks = 0
+        """How many of them are marks of purges."""
         self.removed = 0
         """How many of them are removals."""
         self.wire_bytes = 0
@@ -142,8 +177,8 @@ class Entries:
 
     @property
     def set_count(self) -> int:
-        """The number of entries that are not removals."""
-        return len(self._entries) - self.removed
+        """The number of settings that are not removed, and of entries of unknown kinds."""
+        return len(self._entries) - self.removed - self.marks
 
     @property
     def digest(self) -> bytes:
@@ -180,6 +215,7 @@ class Entries:
         self._entries[entry.identity] = entry
         self._sum = (self._sum + _hash(entry)) % _DIGEST_SPAN
         self.removed += entry.removed
+        self.marks += entry.is_mark
         self.wire_bytes += len(entry.wire)
         self.newest_version = max(self.newest_version, entry.version)
         expires_ms = entry.expires_ms()
@@ -193,21 +229,25 @@ class Entries:
             self._forget(entry)
         self.expires_ms = 0
 
-    def expire(self, now_ms: int) -> None:
-        """Forget what has expired."""
+    def expire(self, now_ms: int) -> list[Entry]:
+        """Forget what has expired, and return it."""
         left_ms: list[int] = []
+        expired: list[Entry] = []
         for entry in list(self._entries.values()):
             expires_ms = entry.expires_ms()
             if 0 < expires_ms <= now_ms:
                 self._forget(entry)
+                expired.append(entry)
             elif expires_ms:
                 left_ms.append(expires_ms)
         self.expires_ms = min(left_ms, default=0)
+        return expired
 
     def _forget(self, entry: Entry) -> None:
         del self._entries[entry.identity]
         self._sum = (self._sum - _hash(entry)) % _DIGEST_SPAN
         self.removed -= entry.removed
+        self.marks -= entry.is_mark
         self.wire_bytes -= len(entry.wire)
 
 

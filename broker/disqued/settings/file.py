@@ -3,11 +3,11 @@
     disqued-settings 1
     setting "mail:*" "retry" "30" 1800000000000 5ca1ab1e…
     removed 1 "mail:*" "ttl" 1800000000000 5ca1ab1e…
-    entry 2 "mail" "queued" "1800000000000" 1800000000000 5ca1ab1e…
+    entry 2 "mail" "queued" "1800000000000000000 86400000" 1800000000000 5ca1ab1e…
     end 3 1c291ca3
 
-Words in quotes have the escapes of configuration files. `entry` has the number of a kind that this release does not
-know. The last line has the number of entries and the CRC-32 of all bytes before it.
+Words in quotes have the escapes of configuration files. `entry` has the number of a kind: 2 for the mark of a purge, or
+one that this release does not know. The last line has the number of entries and the CRC-32 of all bytes before it.
 """
 
 from __future__ import annotations

@@ -4,11 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from disqued.core.jobs.phases import PHASES
 from disqued.core.queues.settings import SETTINGS, fault
 from disqued.core.runtime.room import Room
+from disqued.errors import ReplyError
 from disqued.settings.applying import Applying
 from disqued.settings.counters import RECEIVED
-from disqued.settings.entries import MOST_KEPT, SETTING, Entries, Entry, fault_of, make
+from disqued.settings.entries import (
+    LEAST_MARK_MS,
+    MOST_KEPT,
+    MOST_MARK_MS,
+    MOST_MARKS,
+    PURGE,
+    SETTING,
+    Entries,
+    Entry,
+    fault_of,
+    make,
+    mark_of,
+    mark_value,
+)
 from disqued.settings.saving import SettingsFile
 from disqued.settings.sharing import Peers
 
@@ -56,7 +71,9 @@ class SettingsRoom(Room):
         """Compare with the other nodes, save what is not saved, and forget old removals."""
         now_ms = int(self.state.now_ms)
         if 0 < self.entries.expires_ms <= now_ms:
-            self.entries.expire(now_ms)
+            for entry in self.entries.expire(now_ms):
+                if entry.is_mark:
+                    self._unmark(entry)
             self.file.changed()
         self.peers.visit()
         self.file.visit()
@@ -83,8 +100,34 @@ class SettingsRoom(Room):
         for entry in self.entries.all():
             if entry.kind == SETTING:
                 index.unset(entry.name, entry.key)
+        self.state.lifecycle.queues.purges.clear()
         self.entries.clear()
         self.file.changed()
+
+    def purge_wanted(self, queue: bytes, phases: tuple[int, ...], before: i64) -> i64:
+        """Keep and share a mark for each phase, until the jobs that this node knows have expired."""
+        entries, now_ms = self.entries, int(self.state.now_ms)
+        new = sum(entries.get(PURGE, queue, PHASES[phase]) is None for phase in phases)
+        if entries.marks + new > MOST_MARKS:
+            raise ReplyError(
+                f"ERR there are {entries.marks} marks of QPURGE of {MOST_MARKS} that are possible; they are kept until "
+                "the jobs of their time have expired"
+            )
+        longest_ms = int(self.state.lifecycle.table.latest_expiry_s) * 1000 - now_ms
+        kept_ms = min(max(longest_ms, LEAST_MARK_MS), MOST_MARK_MS)
+        values: dict[bytes, bytes | None] = {}
+        for phase in phases:
+            known = entries.get(PURGE, queue, PHASES[phase])
+            mark = None if known is None else mark_of(known.value)
+            values[PHASES[phase]] = mark_value(max(int(before), 0 if mark is None else mark[0]), kept_ms)
+        version = entries.next_version(now_ms)
+        self.change(PURGE, queue, values)
+        self.file.save()
+        return version
+
+    def purge_unsaved(self) -> str | None:
+        """Why the file does not have all marks."""
+        return None if self.file.saved == self.file.changes else self.file.error
 
     def last_records(self) -> str:
         """Write what is not written. A node ends without that, because the other nodes have it too."""
@@ -137,6 +180,9 @@ class SettingsRoom(Room):
 
     def _apply(self, entry: Entry) -> None:
         """Have an entry take effect, unless this release does not know it."""
+        if entry.kind == PURGE:
+            self._mark(entry)
+            return
         setting = SETTINGS.get(entry.key)
         if entry.kind != SETTING or setting is None:
             return
@@ -153,6 +199,19 @@ class SettingsRoom(Room):
                 f"node={entry.node_id.decode()}: it {why}",
             )
         self.applying.changed(entry.name)
+
+    def _mark(self, entry: Entry) -> None:
+        """Have a mark of a purge, or its removal, take effect."""
+        mark = mark_of(entry.value)
+        if mark is None:
+            self._unmark(entry)
+        elif entry.key in PHASES:
+            purges = self.state.lifecycle.queues.purges
+            purges.set(entry.name, PHASES.index(entry.key), mark[0], entry.version)
+
+    def _unmark(self, entry: Entry) -> None:
+        if entry.key in PHASES:
+            self.state.lifecycle.queues.purges.unset(entry.name, PHASES.index(entry.key))
 
 
 def settings_of(state: NodeState) -> SettingsRoom:

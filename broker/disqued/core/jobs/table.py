@@ -57,6 +57,8 @@ class JobTable:
     def __init__(self) -> None:
         self._shards: list[dict[bytes, Job]] = [{} for _ in range(SHARDS)]
         self.count: i64 = 0
+        self.latest_expiry_s: i64 = 0
+        """The latest expiry of all jobs that were ever registered, in unix seconds."""
         self.named: dict[bytes, Job] = {}
         """The jobs whose IDs were given or derived."""
 
@@ -68,6 +70,8 @@ class JobTable:
         """Register a job whose ID is not registered."""
         self._shards[_shard(job.id)][job.id] = job
         self.count += 1
+        if job.expire_at_s > self.latest_expiry_s:
+            self.latest_expiry_s = job.expire_at_s
         if job.extra is not None and job.extra.named:
             self.named[job.id] = job
 

@@ -138,6 +138,17 @@ class Listener:
         """The life of an unfinished job is over. True if a room has taken it over, so that it must not be dropped."""
         return False
 
+    def purge_wanted(self, queue: bytes, phases: tuple[int, ...], before: i64) -> i64:  # noqa: ARG002 - nobody hears
+        """A client wants the jobs of a queue deleted on all nodes that have one of these phases and a lower `ctime`.
+
+        The room keeps and shares a mark. Returns its version. Raises ReplyError if there are too many marks.
+        """
+        return 0
+
+    def purge_unsaved(self) -> str | None:
+        """Why the marks of purges are not on the disk of this node; None if they are, empty while they are written."""
+        return None
+
     def copies_missing(self, job: Job, confirmed: NodeIds) -> None:
         """A job was placed before all of its copies were confirmed: the others must still be asked for."""
 
@@ -227,6 +238,8 @@ class Events(Listener):
         self._attempt_failed: list[Listener] = []
         self._rejected: list[Listener] = []
         self._expiring: list[Listener] = []
+        self._purge_wanted: list[Listener] = []
+        self._purge_unsaved: list[Listener] = []
         self._copies_missing: list[Listener] = []
         self._acknowledged: list[Listener] = []
         self._named_job_ended: list[Listener] = []
@@ -410,6 +423,18 @@ class Events(Listener):
             if listener.expiring(job):
                 return True
         return False
+
+    def purge_wanted(self, queue: bytes, phases: tuple[int, ...], before: i64) -> i64:
+        """Pass the event on; without a room that keeps marks, 0."""
+        for listener in self._purge_wanted:
+            return listener.purge_wanted(queue, phases, before)
+        return 0
+
+    def purge_unsaved(self) -> str | None:
+        """Ask; without a room that keeps marks, nothing is missing on disk."""
+        for listener in self._purge_unsaved:
+            return listener.purge_unsaved()
+        return None
 
     def copies_missing(self, job: Job, confirmed: NodeIds) -> None:
         """Pass the event on."""

@@ -112,7 +112,6 @@ class Lifecycle(WakeTimes):
         self.queued_jobs: i64 = 0
         """Jobs in all queues."""
         self.delays = Delays()
-        """Jobs that wait here for the end of their delay."""
         self.requeued_by_timer = Count()
         """How often a job was queued again because its retry time was over."""
         self.dropped: list[Dropped] = []
@@ -289,7 +288,7 @@ class Lifecycle(WakeTimes):
     def enqueue(self, job: Job, now_ms: i64, counting: i64) -> bool:
         """Queue an active job; False when it must not be queued (again). `_count_queueing` explains `counting`.
 
-        A job whose last attempt failed is not queued: another room took it over (`attempt_failed`).
+        A job whose last attempt failed is not queued (`attempt_failed`), nor is one that was purged.
         """
         if job.state != ACTIVE or job.requeue_at_ms == 0:
             return False
@@ -297,6 +296,8 @@ class Lifecycle(WakeTimes):
         flags = job.flags
         if counting != SILENT and flags & BCAST_QUEUED and self.events.attempt_failed(job, counting):
             return True
+        if self.queues.purges.some and self.queues.purges.catches(job):
+            return False
         if retry_s > 0:
             job.requeue_at_ms = now_ms + retry_s * 1000 + self._jitter_ms()
             job.flags = (flags & _NO_LONGER_TAKEN) | BCAST_WILLQUEUE
@@ -310,9 +311,7 @@ class Lifecycle(WakeTimes):
         job.state = QUEUED
         self._count_queueing(job, now_ms, counting)
         self._arm(job)
-        queue = self.queues.get(job.queue)
-        if queue is None:
-            queue = self.make_queue(job.queue, now_ms)
+        queue = self.make_queue(job.queue, now_ms)
         queue.order.insert(job)
         queue.count_in(job)
         self.queued_jobs += 1

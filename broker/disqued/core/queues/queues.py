@@ -14,6 +14,7 @@ from typing import Final
 from mypy_extensions import i64
 from sortedcontainers import SortedDict
 
+from disqued.core.queues.purges import Purges
 from disqued.core.queues.queue import PAUSED_IN, Queue, QueueType
 from disqued.core.queues.settings import QueueSettings
 from disqued.core.queues.settingsindex import SettingsIndex
@@ -40,6 +41,8 @@ class Queues:
         self._some_declared: bool = False
         self.index = SettingsIndex()
         """The settings of all names; the settings room changes it, and then the queues."""
+        self.purges = Purges()
+        """The marks of purges; the settings room keeps them, the counts room deletes the jobs."""
         self._shards: list[dict[bytes, Queue]] = [{} for _ in range(_SHARDS)]
         """By name."""
         self._blocks = SortedDict()

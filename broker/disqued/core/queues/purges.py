@@ -1,0 +1,80 @@
+"""The marks of purges: which jobs of a queue must go, by when they were created (QPURGE).
+
+The settings room shares the marks between the nodes and keeps them. A mark deletes the jobs that are there when it
+arrives, and it holds as long as it is kept: a job that was created before it is not queued any more, wherever it comes
+from. So a node that was away, or that loads an old file, brings nothing back.
+"""
+
+from __future__ import annotations
+
+from mypy_extensions import i64
+
+from disqued.core.jobs.job import DELAYED, POSTPONED, Job
+from disqued.core.jobs.phases import DEAD_LETTER, DELAYED_HERE, IN_QUEUE, NO_PHASE, PHASES, phase_of
+
+
+class Purges:
+    """The marks that one node knows."""
+
+    def __init__(self) -> None:
+        self.some: bool = False
+        """Whether there are marks."""
+        self._marks: dict[bytes, list[int]] = {}
+        """By queue, and by phase: jobs with a lower `ctime` are purged; 0 for no mark."""
+        self.fresh: dict[bytes, int] = {}
+        """Marks that were not applied to the jobs that are here: the version of the newest one, by queue."""
+        self.caught: list[Job] = []
+        """Jobs that were not queued because of a mark, and must be deleted."""
+
+    def set(self, queue: bytes, phase: int, before: int, version: int) -> None:
+        """Take a mark. An earlier one that catches more stays."""
+        marks = self._marks.setdefault(queue, [0] * len(PHASES))
+        marks[phase] = max(marks[phase], before)
+        self.fresh[queue] = max(self.fresh.get(queue, 0), version)
+        self.some = True
+
+    def unset(self, queue: bytes, phase: int) -> None:
+        """Forget a mark."""
+        marks = self._marks.get(queue)
+        if marks is None:
+            return
+        marks[phase] = 0
+        if not any(marks):
+            del self._marks[queue]
+            self.some = bool(self._marks)
+
+    def clear(self) -> None:
+        """Forget all marks."""
+        self._marks.clear()
+        self.fresh.clear()
+        self.some = False
+
+    def covers(self, job: Job) -> bool:
+        """Whether a job must be deleted that waits on this node."""
+        marks = self._marks.get(job.queue)
+        if marks is None:
+            return False
+        phase = phase_of(job)
+        return phase != NO_PHASE and job.ctime < marks[phase]
+
+    def catches(self, job: Job) -> bool:
+        """Whether a job must not be queued; it is noted for deletion then."""
+        marks = self._marks.get(job.queue)
+        if marks is None:
+            return False
+        extra = job.extra
+        before: i64 = marks[DEAD_LETTER] if extra is not None and extra.dead else marks[IN_QUEUE]
+        delayed_before: i64 = marks[DELAYED_HERE]
+        if job.ctime >= before and not (job.ctime < delayed_before and _was_delayed(job, delayed_before)):
+            return False
+        self.caught.append(job)
+        return True
+
+
+def _was_delayed(job: Job, at_ctime: i64) -> bool:
+    """Whether a job that is about to be queued waited for the end of its delay at a time, as far as this node knows."""
+    if job.flags & (DELAYED | POSTPONED):
+        return True
+    if job.delay_s == 0 or job.nacks > 0 or job.additional_deliveries > 0:
+        return False
+    return job.ctime + job.delay_s * 1_000_000_000 > at_ctime
