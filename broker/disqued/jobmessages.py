@@ -13,7 +13,7 @@ from disqued.bus import kinds
 from disqued.core.jobs.codec import pack_for_bus, pack_plain
 from disqued.core.jobs.job import ACKED, NOBODY, NodeIds
 from disqued.core.jobs.jobid import is_job_id
-from disqued.core.runtime.outbox import send, tell_end
+from disqued.core.runtime.outbox import send, send_copy, tell_end
 
 if TYPE_CHECKING:
     from disqued.bus.frame import Frame
@@ -68,19 +68,28 @@ def take_expiry(state: NodeState, job: Job, peer: Peer) -> None:
     job.expire_at_s = left_s + state.now_ms // 1000
 
 
-def send_repljob(state: NodeState, job: Job, peers: list[Peer], listed: bytes, message_flags: i64) -> None:
-    """Send a job with this list of holders to nodes (REPLJOB), with its attributes to those that understand them."""
+def send_repljob(
+    state: NodeState, job: Job, peers: list[Peer], listed: bytes, message_flags: i64, *, joined: bool = False
+) -> None:
+    """Send a job with this list of holders to nodes (REPLJOB), with its attributes to those that understand them.
+
+    `joined`: in one message with the jobs before, to nodes with the feature.
+    """
     whole = b""
     plain = b""
     for peer in peers:
         if job.extra is None or peer.features & kinds.FEATURE_ATTRIBUTES:
             if not whole:
                 whole = state.bus.jobs(kinds.REPLJOB, [pack_for_bus(job, state.now_ms, listed)], message_flags)
-            send(state, peer, whole)
+            frame = whole
         else:
             if not plain:
                 plain = state.bus.jobs(kinds.REPLJOB, [pack_plain(job, state.now_ms, listed)], message_flags)
-            send(state, peer, plain)
+            frame = plain
+        if joined:
+            send_copy(state, [peer], frame)
+        else:
+            send(state, peer, frame)
 
 
 def send_setack(state: NodeState, job: Job, peer: Peer) -> None:

@@ -1,7 +1,8 @@
 """A move: a successor in another queue takes the place of a job, which is then acknowledged.
 
-1. *Park.* The job leaves its queue. Until the move is over, this node answers for it as if a worker had it: WORKING at
-   once, whenever another holder asks, and every half retry time. Nodes of the original need nothing new.
+1. *Park.* The job leaves its queue. Until the move is over, this node answers for it as if a worker had it: WORKING
+   whenever another holder asks, before its retry time can be over, and every half retry time. Nodes of the original
+   need nothing new.
 2. *Copy.* The successor goes to its homes (`placing.homes`), which every node chooses in the same way. Homes that do
    not confirm are asked again, and further nodes are asked in the order of their scores.
 3. *Place.* As many homes must confirm as the old job has holders that can be reached, REPLICATE at most: a move never
@@ -21,7 +22,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from disqued.bus import kinds
 from disqued.core.cluster.peer import Peer
-from disqued.core.jobs.job import ACKED, BCAST_WILLQUEUE, NOBODY, QUEUED, WAIT_REPL, Job, NodeIds
+from disqued.core.jobs.job import ACKED, BCAST_WILLQUEUE, LEASED, NOBODY, QUEUED, WAIT_REPL, Job, NodeIds
 from disqued.core.runtime.outbox import send, tell_holders
 from disqued.core.runtime.state import NodeState
 from disqued.core.telemetry.counter import Counter
@@ -34,6 +35,8 @@ FIRST_ASK_MS: Final = 50
 MOST_ASK_MS: Final = 10_000
 """How often homes are asked again: at first, and at most. The time doubles with each attempt."""
 _MAX_DOUBLINGS: Final = 8
+_SOON_MS: Final = 1500
+"""Holders whose retry time may be over so soon are told at once that the job is leased."""
 
 
 @mypyc_attr(acyclic=True)
@@ -93,7 +96,7 @@ class Moving:
         move = Move(self, old, successor, counter)
         self.moves[old.id] = move
         self._by_successor[successor.id] = move
-        self._hold(move)
+        self._park(move)
         if known is None and state.events.is_done(successor.id):
             self._finish(move)
             return
@@ -130,6 +133,17 @@ class Moving:
         state.lifecycle.drop(old)
         if state.lifecycle.table.get(successor.id) is None:
             state.lifecycle.admit(successor, state.now_ms)
+
+    def _park(self, move: Move) -> None:
+        """Take the old job out of its queue. Holders are told only if they do not know that this node has it."""
+        state = self._state
+        old = move.old
+        left_ms: i64 = old.requeue_at_ms - state.now_ms
+        if (old.state == QUEUED or old.flags & LEASED) and left_ms > _SOON_MS:
+            state.lifecycle.park(old, state.now_ms)
+            move.renew_at_ms = state.now_ms + min(old.retry_s * 500, left_ms - _SOON_MS)
+        else:
+            self._hold(move)
 
     def _hold(self, move: Move) -> None:
         """Have no node deliver the old job for another retry time."""

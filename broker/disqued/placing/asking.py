@@ -28,13 +28,14 @@ class Asking:
         if job.extra is None:
             send_copy(state, chosen, self._frames.repljob(state.bus, job, state.now_ms, state.holders, message_flags))
         else:
-            self._send_whole(job, chosen, message_flags)
+            self._send_whole(job, chosen, message_flags, joined=True)
 
-    def _send_whole(self, job: Job, peers: list[Peer], message_flags: i64) -> None:
-        """Send the job in messages of its own, with its attributes."""
+    def _send_whole(self, job: Job, peers: list[Peer], message_flags: i64, *, joined: bool = False) -> None:
+        """Send the job with its attributes, in messages of its own unless `joined`."""
         delivered = job.delivered
         assert delivered is not None
-        send_repljob(self.state, job, peers, self.state.holders.pack(delivered), message_flags)
+        listed = self.state.holders.pack(delivered)
+        send_repljob(self.state, job, peers, listed, message_flags, joined=joined)
 
     def one_more(self, job: Job, holders: NodeIds, message_flags: i64 = 0, *, spare: bool = False) -> Peer | None:
         """Send the job to one node that is not among its `holders`, and list it; None if there is none.
