@@ -297,6 +297,7 @@ class Lifecycle(WakeTimes):
         if counting != SILENT and flags & BCAST_QUEUED and self.events.attempt_failed(job, counting):
             return True
         if self.queues.purges.some and self.queues.purges.catches(job):
+            self._arm(job)
             return False
         if retry_s > 0:
             job.requeue_at_ms = now_ms + retry_s * 1000 + self._jitter_ms()
