@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 CODES: Final[tuple[str, ...]] = (
-    *("ERR", "BADID", "NOJOB", "ACKED", "TOOLATE", "TTL", "NOREPL", "PAUSED", "MAXLEN"),
+    *("ERR", "BADID", "NOJOB", "ACKED", "TOOLATE", "TTL", "NOREPL", "EXISTS", "PAUSED", "MAXLEN"),
     *("LEAVING", "OOM", "MISCONF", "LOADING", "NOAUTH", "WRONGPASS", "NOPERM", "RATELIMIT", "DENIED", "NOPROTO"),
 )
 """All that this broker answers with."""

@@ -45,6 +45,7 @@ SECTIONS = {
     "finished_jobs_forgotten_early",
     "Federation": "queues_asked_for queues_wanted_elsewhere jobs_imported imported_at_most_once jobs_exported",
     "Moves": "jobs_dead_limit jobs_dead_rejected jobs_dead_expired jobs_moved",
+    "Counts": "jobs_purged",
 }
 """Those of the original, then ours."""
 ON_REQUEST = ["Commandstats", "Busstats"]

@@ -143,7 +143,7 @@ def completions(line: str, queues: tuple[str, ...] = ()) -> list[str]:
         ("addjob q body 0 RE", ["REPLICATE", "RETRY"]),
         ("addjob q body 0 retry 5 re", ["replicate"]),
         ("addjob q body 0 delay ", []),
-        ("getjob nohang f", ["from"]),
+        ("getjob nohang f", ["from", "frompattern"]),
         ("config r", ["resetstat", "rewrite"]),
         ("jscan 0 reply ", ["all", "id"]),
         ("nothing ", []),

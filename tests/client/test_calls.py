@@ -200,6 +200,7 @@ def test_add_jobs_adds_each_job_with_its_own_options() -> None:
         maxlen=9,
         key="k",
         window_s=5,
+        job_id="i",
         sync=2,
         priority=7,
         meta=b"m",

@@ -22,6 +22,7 @@ from disqued.client import (
     ConnectionFailed,
     ConnectionLost,
     Consumer,
+    JobExists,
     JobId,
     NewJob,
     NodeLeaving,
@@ -238,6 +239,14 @@ def test_add_many_returns_a_result_for_each_job(client: Any) -> None:
     retries = client.working_many([results[0], UNKNOWN])
     assert retries[0] == 300
     assert isinstance(retries[1], NoSuchJob)
+
+
+def test_job_with_an_id_of_its_own_is_added_once_and_in_one_queue(client: Any) -> None:
+    ids = {client.add("named", "body", job_id="0123456789abcdefABCDEF+/") for _ in range(3)}
+    assert ids == {"D-00000000-0123456789abcdefABCDEF+/-05a1"}
+    assert client.qlen("named") == 1
+    with pytest.raises(JobExists):
+        client.add("other", "body", job_id="0123456789abcdefABCDEF+/")
 
 
 def test_job_with_a_key_is_added_once(client: Any) -> None:

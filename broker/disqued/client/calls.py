@@ -135,6 +135,7 @@ def add(
     maxlen: int | None = None,
     key: str | bytes | None = None,
     window_s: int | None = None,
+    job_id: str | None = None,
     sync: int | None = None,
     priority: int | None = None,
     meta: str | bytes | None = None,
@@ -156,6 +157,8 @@ def add(
         key: Deduplication key. If a job with this key was added to the queue before, no job is added and the ID of the
             earlier job is returned, whatever its state. Only the node that added it knows the key, for `window_s`.
         window_s: How long the key is remembered; default 300 seconds.
+        job_id: The ID of the job, or the 24 characters in its middle. The same call can be repeated at any node and
+            adds one job; without a reply it is repeated. Nodes of the original do not know it.
         sync: Return when this many of the `replicate` copies are confirmed. The node asks for the others until
             `timeout_ms` is over.
         priority: Jobs with a higher priority are delivered first; default 0, and less than 0 is allowed. Each node
@@ -170,6 +173,7 @@ def add(
         ConnectionLost: the job may or may not exist; only without `repeat`.
         QueuePaused: the queue is paused for input.
         QueueFull: the queue holds `maxlen` jobs, or as much as its settings allow.
+        JobExists: a job with this ID is in another queue.
         OutOfMemory: the node is at its memory limit.
     """
     options = option_words(
@@ -180,12 +184,13 @@ def add(
         MAXLEN=maxlen,
         KEY=key,
         WINDOW=window_s,
+        ID=job_id,
         SYNC=sync,
         PRIORITY=priority,
         META=meta,
     )
     arguments = ("ADDJOB", queue, body, timeout_ms, *options, *flag_words(ASYNC=asynchronous))
-    return Call(arguments, replies.job_id, repeat, _seconds(timeout_ms))
+    return Call(arguments, replies.job_id, repeat or job_id is not None, _seconds(timeout_ms))
 
 
 class AddOptions(TypedDict, total=False):
@@ -254,6 +259,7 @@ class NewJob:
     maxlen: int | None = None
     key: str | bytes | None = None
     window_s: int | None = None
+    job_id: str | None = None
     sync: int | None = None
     priority: int | None = None
     meta: str | bytes | None = None
@@ -281,6 +287,7 @@ def _add_new(job: NewJob) -> Call[JobId]:
         maxlen=job.maxlen,
         key=job.key,
         window_s=job.window_s,
+        job_id=job.job_id,
         sync=job.sync,
         priority=job.priority,
         meta=job.meta,

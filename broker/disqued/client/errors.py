@@ -83,6 +83,10 @@ class TooLate(ResponseError):
     """`TOOLATE`: more than half of the job's time to live has passed; its delivery can no longer be postponed."""
 
 
+class JobExists(ResponseError):
+    """`EXISTS`: a job with the ID that was given is in another queue."""
+
+
 class DelayTooLong(ResponseError):
     """`TTL`: the job expires before the delay of `nack` ends. It was not returned; use a shorter delay."""
 
@@ -117,6 +121,7 @@ class Loading(ResponseError):
 
 BY_PREFIX: dict[str, type[ResponseError]] = {
     "NOREPL": NotReplicated,
+    "EXISTS": JobExists,
     "PAUSED": QueuePaused,
     "MAXLEN": QueueFull,
     "LEAVING": NodeLeaving,

@@ -52,7 +52,7 @@ def _take(state: NodeState, peer: Peer, job: Job, sent_holders: bytes, message_f
             delivered = holders.keep((state.view.node_id,))
         known.delivered = holders.union(delivered, listed)
         state.lifecycle.merge_attributes(known, job.extra)
-        if known.ctime != job.ctime:  # jobs with a given ID: another node added it
+        if known.ctime != job.ctime and known.extra is not None and known.extra.named:  # another node added it
             had = kinds.HAD
         job = known
     elif not _keep(state, peer, job, listed, known, message_flags):
