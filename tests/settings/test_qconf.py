@@ -87,6 +87,20 @@ def test_reply_waits_for_the_disk_and_other_clients_do_not(local: LocalNode, cli
     assert client.next_reply() == b"OK"
 
 
+def test_what_is_left_over_of_an_older_write_is_never_part_of_the_file(local: LocalNode, client: LocalClient) -> None:
+    client.call("QCONF", "mail", "SET", "ttl", 60)
+    whole = bytes(local.host.disk.files["queues.conf"])
+    local.host.disk.hold(disk.OPEN)
+    client.send("QCONF", "mail", "SET", "retry", 5)
+    local.host.disk.put("temp-queues.conf", whole)
+    local.host.disk.held.clear()
+    local.finish()
+    local.run(seconds=2)
+    local.restart()
+    assert local.client().call("QCONF", "mail", "GET") is not None
+    assert bytes(local.host.disk.files["queues.conf"]).count(b"end") == 1
+
+
 def test_disk_that_fails_is_reported_and_written_later(local: LocalNode, client: LocalClient) -> None:
     local.host.disk.fail(disk.REPLACE)
     reply = error(client.call("QCONF", "mail", "SET", "ttl", 3600))

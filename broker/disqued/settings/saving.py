@@ -113,6 +113,9 @@ class SettingsFile(DiskOwner):
         if work.error:
             self._fail(_described(work))
             return False
+        if work.verb == disk.OPEN and work.size > 0:  # left over, although it was removed: nothing may be appended
+            self._steps = self._work()
+            return True
         del self._steps[0]
         if not self._steps:
             self.saved, self._writing = self._writing, 0
