@@ -200,10 +200,13 @@ _FAILING: Final = Row(
             width=12,
         ),
         Panel(
-            "Moved jobs",
-            "Jobs per second that were moved to another queue by MOVEJOB and REDRIVE.",
+            "Moved and purged jobs",
+            "Jobs per second that MOVEJOB and REDRIVE moved to another queue, or that QPURGE deleted.",
             "ops",
-            (Query(rate("disque_jobs_moved_total"), "moved"),),
+            (
+                Query(rate("disque_jobs_moved_total"), "moved"),
+                Query(rate("disque_jobs_purged_total"), "purged"),
+            ),
             width=12,
         ),
     ),

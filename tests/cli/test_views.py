@@ -91,7 +91,7 @@ def test_queues_in_a_pipe_as_json_and_on_a_terminal(disque: Disque) -> None:
     assert list(found[0]) == QUEUE_FIELDS
     as_json: list[dict[str, Any]] = json.loads(disque.ok("queues", "q-*", "--sort", "name", "--json"))
     assert [list(row) for row in as_json] == [QUEUE_FIELDS] * 2
-    assert as_json[1] | {"age_s": 0, "idle_s": 0} == {
+    assert as_json[1] | {"age_s": 0, "idle_s": 0, "oldest_ms": 0} == {
         "queue": "q-short",
         "length": 1,
         "jobs_in": 1,
