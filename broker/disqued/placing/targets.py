@@ -27,6 +27,8 @@ def choose(state: NodeState, job: Job, holders: NodeIds, count: i64) -> list[Pee
         link = peer.link
         if link is None or link.closed or peer.id in holders or (job.retry_s == 0 and peer.features == 0):
             continue
+        if job.extra is not None and not link.answered:
+            continue  # whether it understands attributes is not known yet; it is asked later
         if link.congested:
             slow.append(peer)
         else:
