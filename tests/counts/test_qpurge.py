@@ -55,6 +55,15 @@ def test_waiting_jobs_are_deleted_and_a_worker_keeps_its_job(client: LocalClient
     assert client.call("ACKJOB", leased) == 1
 
 
+def test_deleted_jobs_are_not_counted_any_more(cluster: Cluster) -> None:
+    at, other = cluster.members[:2]
+    for _ in range(3):
+        add(cluster, other)
+    assert jobs(count(cluster, at)) == {"queued": 3}
+    assert purge(cluster, other)["deleted"] == 3
+    assert jobs(count(cluster, at)) == {}
+
+
 def test_jobs_that_are_added_afterwards_stay(client: LocalClient) -> None:
     client.add("mail")
     assert flat(client.call("QPURGE", "mail"))["deleted"] == 1

@@ -78,6 +78,13 @@ class Counting:
         if self._recent:
             self._recent = {queue: result for queue, result in self._recent.items() if result.at_ms > oldest_ms}
 
+    def again(self, queue: bytes) -> None:
+        """Jobs of a queue were deleted: what was counted before is not used any more."""
+        self._recent.pop(queue, None)
+        totals = self._running.pop(queue, None)
+        if totals is not None:
+            self._waiting.setdefault(queue, Totals()).answers += totals.answers
+
     def clear(self) -> None:
         """All jobs were dropped: count again from the beginning."""
         self._recent.clear()

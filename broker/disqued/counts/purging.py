@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from disqued.core.jobs.job import Job
     from disqued.core.runtime.state import NodeState
+    from disqued.counts.counting import Counting
 
 KEPT_MS: Final = 120_000
 """How long the number of deleted jobs is kept: a question about it may come later than the mark."""
@@ -41,8 +42,9 @@ class _Purge:
 class Purging:
     """The purges of one node."""
 
-    def __init__(self, state: NodeState) -> None:
+    def __init__(self, state: NodeState, counting: Counting) -> None:
         self._state = state
+        self._counting = counting
         self._purges = state.lifecycle.queues.purges
         self._walk = Walk()
         self._recent: dict[bytes, _Purge] = {}
@@ -151,8 +153,9 @@ class Purging:
     def _end(self) -> None:
         """A pass is over: answer the questions about the marks that it applied."""
         self._active = False
-        for purge in self._recent.values():
-            if purge.begun:
+        for queue, purge in self._recent.items():
+            if purge.begun and not purge.done:
+                self._counting.again(queue)
                 _finish(purge)
 
 

@@ -29,7 +29,7 @@ class CountsRoom(Room):
         super().__init__(state)
         self.counting = Counting(state)
         self.collections = Collections(state)
-        self.purging = Purging(state)
+        self.purging = Purging(state, self.counting)
 
     def deadline_ms(self) -> i64:
         """At once while jobs are counted or deleted."""
