@@ -99,11 +99,16 @@ class Moving:
         self._park(move)
         if known is None and state.events.is_done(successor.id):
             self._finish(move)
-            return
-        if known is not None and known.is_dummy:
+        elif known is not None and known.is_dummy:
             lifecycle.drop(known)
             self._finish(move)
-            return
+        else:
+            self._copy(move, known)
+
+    def _copy(self, move: Move, known: Job | None) -> None:
+        """Send the successor to its homes; `known` is what this node has of it already."""
+        state = self._state
+        successor = move.successor
         move.kept_here = known is not None or is_home(state, successor.id, i64(successor.repl))
         if move.kept_here:
             move.confirmed = state.holders.plus(NOBODY, state.view.node_id)

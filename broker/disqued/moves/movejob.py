@@ -43,6 +43,7 @@ class MoveJobs(LongWork):
         self._begun: list[bytes] = []
         """The jobs whose moves may be under way."""
         self._moved = 0
+        """How many others were moved."""
         self._deadline_ms: i64 = state.now_ms + WAIT_MS
 
     def step(self, state: NodeState, session: Session) -> bool:
@@ -59,24 +60,19 @@ class MoveJobs(LongWork):
         self._at = end
         if end < len(self._ids):
             return True
-        under_way = self._under_way()
-        if under_way > 0 and state.now_ms < self._deadline_ms:
+        if self.waits():
             return True
-        session.reply_integer(self._moved + len(self._begun) - under_way)
+        session.reply_integer(self._moved + len([job_id for job_id in self._begun if job_id not in self._moving]))
         return False
 
     def waits(self) -> bool:
         """Whether moves are under way, and the client must still wait for them."""
         if self._at < len(self._ids) or self._state.now_ms >= self._deadline_ms:
             return False
-        return self._under_way() > 0
-
-    def _under_way(self) -> int:
-        """How many moves are not done; those that are done are counted and forgotten."""
-        left = [job_id for job_id in self._begun if job_id in self._moving]
-        self._moved += len(self._begun) - len(left)
-        self._begun = left
-        return len(left)
+        while self._begun and self._begun[-1] not in self._moving:  # each is looked at once
+            self._begun.pop()
+            self._moved += 1
+        return len(self._begun) > 0
 
 
 def _parse(args: list[bytes]) -> tuple[int, bytes, bool]:
