@@ -3,7 +3,8 @@
 import { act, getJobs } from "./api.js";
 import { confirmed } from "./dialogs.js";
 import { Rows, byId, el, setText } from "./dom.js";
-import { attempts, bytes, count, span } from "./format.js";
+import { attempts, count, span } from "./format.js";
+import { addDetails, bodyFact, fillJob, isOpen, showFacts } from "./jobrows.js";
 
 const MOST = 1000;
 const MOST_AT_ONCE = 50;
@@ -30,7 +31,7 @@ export class DeadView {
       { title: "Actions", fill: (cell, group) => this.fillActions(cell, group) },
     ]);
     this.rows = new Rows(byId("dead-jobs"), "Dead letters", [
-      { title: "Job", head: true, kind: "fixed", fill: (cell, job, row) => this.fillName(cell, job, row) },
+      { title: "Job", head: true, kind: "fixed", fill: (cell, job, row) => fillJob(cell, job, row, this) },
       { title: "Failed in", fill: (cell, job) => setText(cell, job.origin_shown || "–") },
       { title: "Dead for", kind: "number", fill: (cell, job) => setText(cell, span(this.deadFor(job))) },
       { title: "Attempts", kind: "number", fill: (cell, job) => setText(cell, count(job.attempts_before ?? 0)) },
@@ -161,19 +162,6 @@ export class DeadView {
     redrive.hidden = !this.allowed || !group.queue || !group.reason;
   }
 
-  fillName(cell, job, row) {
-    row.item = job;
-    if (!cell.firstChild) {
-      const select = () => this.select(job.id, box.checked);
-      const box = el("input", { type: "checkbox", "aria-label": `Select job ${job.id}`, onchange: select });
-      const expands = { type: "button", class: "link mono", "aria-expanded": "false", title: job.id };
-      const toggle = el("button", { ...expands, onclick: () => this.toggle(job.id) }, job.id.slice(0, 18));
-      cell.append(el("span", { class: "choice" }, box, " "), toggle);
-    }
-    cell.firstChild.hidden = !this.allowed;
-    cell.querySelector("input").checked = this.chosen.has(job.id);
-  }
-
   fillPreview(cell, text) {
     if (!cell.firstChild) cell.append(el("span", { class: "preview" }));
     setText(cell.firstChild, text);
@@ -202,29 +190,19 @@ export class DeadView {
   }
 
   showDetails(id, row) {
-    const open = this.details.has(id);
-    row.element.querySelector("button").setAttribute("aria-expanded", String(open));
-    if (!open) {
-      row.more?.remove();
-      row.more = null;
-      return;
-    }
-    if (row.more) return;
+    if (!isOpen(row, this, id) || row.more) return;
     const job = row.item;
-    const cut = job.body_bytes > 2048 ? ", only the first 2 KB are shown" : "";
-    const facts = {
+    addDetails(row, 6);
+    showFacts(row, {
       ID: job.id,
       Reason: job.reason_shown || NO_REASON,
       "Failed in": `${job.origin_shown || "–"}, after ${attempts(job.attempts_before)}`,
       "First job": job.origin_id || "–",
       "Dead since": job.dead_since_ms === null ? "–" : new Date(job.dead_since_ms).toISOString(),
       "Deleted in": span(job.ttl_s),
-      Body: `${bytes(job.body_bytes)}${cut}${job.is_text ? "" : ", binary: bytes are shown as \\x.."}`,
-    };
-    const lines = Object.entries(facts).flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]);
-    const body = el("pre", { tabindex: "0", "aria-label": "Body" }, job.body);
-    row.more = el("tr", { class: "more" }, el("td", { colspan: "6" }, el("dl", { class: "facts" }, ...lines), body));
-    row.element.after(row.more);
+      Body: bodyFact(job),
+    });
+    setText(row.body, job.body);
   }
 
   async redriveGroup(group) {

@@ -4,6 +4,7 @@ import { act, getJobs } from "./api.js";
 import { confirmed } from "./dialogs.js";
 import { Rows, byId, chip, el, setText } from "./dom.js";
 import { attempts, bytes, count, span } from "./format.js";
+import { addDetails, bodyFact, fillJob, isOpen, showFacts } from "./jobrows.js";
 
 const REFRESH_MS = 2000;
 const PEEKED = ["oldest", "youngest"];
@@ -48,7 +49,7 @@ export class JobsView {
     this.asked = 0;
     this.timer = null;
     this.rows = new Rows(byId("jobs"), "Jobs of this queue", [
-      { title: "Job", head: true, kind: "fixed", fill: (cell, job, row) => this.fillName(cell, job, row) },
+      { title: "Job", head: true, kind: "fixed", fill: (cell, job, row) => fillJob(cell, job, row, this) },
       { title: "State", fill: (cell, job) => this.fillState(cell, job) },
       { title: "Age", kind: "number", fill: (cell, job) => setText(cell, span(job.age_ms / 1000)) },
       {
@@ -140,19 +141,6 @@ export class JobsView {
     setText(this.note, `${this.chosen.size} selected`);
   }
 
-  fillName(cell, job, row) {
-    row.item = job;
-    if (!cell.firstChild) {
-      const choose = () => this.choose(job.id, box.checked);
-      const box = el("input", { type: "checkbox", "aria-label": `Select job ${job.id}`, onchange: choose });
-      const expands = { type: "button", class: "link mono", "aria-expanded": "false", title: job.id };
-      const toggle = el("button", { ...expands, onclick: () => this.toggle(job.id) }, job.id.slice(0, 18));
-      cell.append(el("span", { class: "choice" }, box, " "), toggle);
-    }
-    cell.firstChild.hidden = !this.allowed;
-    cell.querySelector("input").checked = this.chosen.has(job.id);
-  }
-
   fillState(cell, job) {
     const text = STATES[job.state] ?? job.state;
     if (cell.textContent !== text) cell.replaceChildren(chip(text, job.state === "queued" ? "good" : ""));
@@ -163,36 +151,23 @@ export class JobsView {
     setText(cell.firstChild, job.body.slice(0, 200));
   }
 
-  choose(id, selected) {
+  select(id, selected) {
     if (selected) this.chosen.add(id);
     else this.chosen.delete(id);
     this.showChosen();
   }
 
   toggle(id) {
-    if (this.details.has(id)) this.details.delete(id);
-    else this.details.add(id);
+    if (!this.details.delete(id)) this.details.add(id);
     this.show();
   }
 
   showDetails(id, row) {
-    const open = this.details.has(id);
-    row.element.querySelector("button").setAttribute("aria-expanded", String(open));
-    if (!open) {
-      row.more?.remove();
-      row.more = null;
-      return;
-    }
+    if (!isOpen(row, this, id)) return;
     const job = row.item;
-    if (!row.more) {
-      row.facts = el("dl", { class: "facts" });
-      row.body = el("pre", { tabindex: "0", "aria-label": "Body" });
-      row.more = el("tr", { class: "more" }, el("td", { colspan: "7" }, row.facts, row.body));
-      row.element.after(row.more);
-    }
-    const cut = job.body_bytes > 2048 ? `, only the first 2 KB are shown` : "";
+    if (!row.more) addDetails(row, 7);
     const next = job.next_requeue_ms === null ? "" : `, next in ${span(Math.floor(job.next_requeue_ms / 1000))}`;
-    const facts = {
+    showFacts(row, {
       ID: job.id,
       ...(job.reason_shown && { Reason: job.reason_shown }),
       ...(job.origin_shown && { "Came from": `${job.origin_shown}, after ${attempts(job.attempts_before)}` }),
@@ -200,14 +175,8 @@ export class JobsView {
       Delay: span(job.delay_s),
       Retry: job.retry_s ? `every ${span(job.retry_s)}${next}` : "never (at most once)",
       Deliveries: `${count(job.nacks)} after NACK, ${count(job.additional_deliveries)} after a timeout`,
-      Body: `${bytes(job.body_bytes)}${cut}${job.is_text ? "" : ", binary: bytes are shown as \\x.."}`,
-    };
-    const shown = JSON.stringify(facts);
-    if (row.facts.dataset.shown !== shown) {
-      const lines = Object.entries(facts).flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]);
-      row.facts.replaceChildren(...lines);
-      row.facts.dataset.shown = shown;
-    }
+      Body: bodyFact(job),
+    });
     setText(row.body, job.body);
   }
 
