@@ -13,6 +13,7 @@ from disqued.client import calls, failing
 from disqued.client.consuming import ConsumerOptions
 from disqued.client.errors import BY_PREFIX
 from disqued.testing.processes import ServerProcess
+from support.examples import check_types
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "client.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -34,16 +35,7 @@ def test_example_runs(number: int, server: ServerProcess, tmp_path: Path) -> Non
 
 
 def test_examples_pass_the_type_checker(tmp_path: Path) -> None:
-    for number, example in enumerate(EXAMPLES):
-        (tmp_path / f"example_{number}.py").write_text(example, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), *tmp_path.glob("*.py")],
-        capture_output=True,
-        text=True,
-        timeout=110,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
+    check_types(EXAMPLES, tmp_path)
 
 
 def test_table_of_errors_matches_the_code() -> None:

@@ -3,33 +3,17 @@
 from __future__ import annotations
 
 import re
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 from cli.running import Disque
 from disqued.client import Client
 from disqued.core.queues.settings import SETTINGS
 from disqued.testing.processes import ServerProcess
+from support.examples import check_types, run_console, run_python
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "failing-jobs.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(python|console)\n(.*?)```", TEXT, re.DOTALL)
-
-
-def run_python(example: str, port: int, directory: Path) -> None:
-    script = directory / "example.py"
-    script.write_text(example.replace("localhost:7711", f"127.0.0.1:{port}"), encoding="utf-8")
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-def run_console(session: str, disque: Disque) -> None:
-    for command in session.split("$ disque ")[1:]:
-        line, _, shown = command.partition("\n")
-        printed = disque.ok(*shlex.split(line))
-        assert not shown or printed == shown
 
 
 def check_dead_letters(client: Client) -> None:
@@ -57,17 +41,7 @@ def test_examples_run_in_order(server: ServerProcess, tmp_path: Path) -> None:
 
 
 def test_example_passes_the_type_checker(tmp_path: Path) -> None:
-    for number, (kind, text) in enumerate(BLOCKS):
-        if kind == "python":
-            (tmp_path / f"example_{number}.py").write_text(text, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), *tmp_path.glob("*.py")],
-        capture_output=True,
-        text=True,
-        timeout=110,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
+    check_types([text for kind, text in BLOCKS if kind == "python"], tmp_path)
 
 
 def test_settings_have_the_defaults_of_the_code() -> None:

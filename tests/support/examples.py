@@ -1,0 +1,44 @@
+"""Examples of the documentation, as tests use them."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from cli.running import Disque
+
+
+def run_python(example: str, port: int, directory: Path) -> None:
+    """Run an example as a program of its own, against the node at a port."""
+    script = directory / "example.py"
+    script.write_text(example.replace("localhost:7711", f"127.0.0.1:{port}"), encoding="utf-8")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def run_console(session: str, disque: Disque) -> None:
+    """Run the `disque` commands of a session, and compare what they print, where the session shows it."""
+    for command in session.split("$ disque ")[1:]:
+        line, _, shown = command.partition("\n")
+        printed = disque.ok(*shlex.split(line))
+        assert not shown or printed == shown
+
+
+def check_types(examples: Iterable[str], directory: Path) -> None:
+    """Fail unless Python examples pass the strict type checker. They are written to an empty directory."""
+    for number, example in enumerate(examples):
+        (directory / f"example_{number}.py").write_text(example, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(directory / "cache"), *directory.glob("*.py")],
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
