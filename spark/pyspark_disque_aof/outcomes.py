@@ -17,9 +17,10 @@ from typing import Final
 from zlib import crc32
 
 from disqued.core.jobs.attributes import Attributes, merged
-from disqued.core.jobs.codec import CTIME_AT, ID_AT, read_u32
+from disqued.core.jobs.codec import CTIME_AT, ID_AT
 from disqued.core.jobs.job import Job
 from disqued.core.jobs.jobid import JOB_ID_BYTES
+from disqued.core.jobs.littleendian import read_u32
 from disqued.delivery.postpone import POSTPONE_RECORD, parse_record
 from disqued.persistence.parse import DELJOB, LOADJOB, Entry, job_of
 

@@ -13,8 +13,8 @@ from cli.running import TIMEOUT_S
 from disqued.cli.checkaof import main
 from disqued.core.jobs.attributes import DEAD, META, PRIORITY, REASON, i32_value, i64_value
 from disqued.core.jobs.attributes import of as attributes_of
-from disqued.core.jobs.codec import read_u32
 from disqued.core.jobs.job import Job
+from disqued.core.jobs.littleendian import read_u32
 from disqued.core.lifecycle.records import sealed
 from disqued.node import ROOMS
 from disqued.persistence.fororiginal import Conversion

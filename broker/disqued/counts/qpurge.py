@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from disqued.core.commands.command import Command
 from disqued.core.commands.longcommand import LongWork
 from disqued.core.commands.scope import first_word
+from disqued.core.jobs.job import CTIMES_PER_MS
 from disqued.core.jobs.phases import DEAD_LETTER, DELAYED_HERE, IN_QUEUE, PHASES
 from disqued.core.queues.settings import MOST_NAME_BYTES
 from disqued.core.runtime.audit import always
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
     from disqued.counts.collecting import Collection
 
-CTIMES_PER_MS: Final = 1_000_000
 _DEFAULT_PHASES: Final = (IN_QUEUE, DELAYED_HERE, DEAD_LETTER)
 """A worker that has a job keeps it unless the request says otherwise."""
 

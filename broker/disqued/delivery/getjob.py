@@ -281,7 +281,7 @@ def _append(state: NodeState, queue: Queue, job: Job, out: list[bytes], fields: 
     """Append a job that was taken to a reply."""
     now_ms = state.now_ms
     append_job(out, queue, job, fields, now_ms)
-    state.counters.observe(DELIVERY_AGE, max(now_ms - job.ctime // 1_000_000, 0))
+    state.counters.observe(DELIVERY_AGE, max(now_ms - job.created_ms, 0))
 
 
 @mypyc_attr(acyclic=True)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def _age_s(seen: QueueSeen) -> float:
     oldest = seen.queue.order.oldest()
-    return 0.0 if oldest is None else max(seen.now_ms - oldest.ctime // 1_000_000, 0) / 1000
+    return 0.0 if oldest is None else max(seen.now_ms - oldest.created_ms, 0) / 1000
 
 
 def _paused(seen: QueueSeen) -> Iterator[Sample]:

@@ -70,7 +70,7 @@ def _deliver(state: NodeState, queue: Queue, job: Job, blocked: WaitForJob) -> N
     session = blocked.session
     now_ms = state.now_ms
     state.counters.add(JOBS_DELIVERED)
-    state.counters.observe(DELIVERY_AGE, max(now_ms - job.ctime // 1_000_000, 0))
+    state.counters.observe(DELIVERY_AGE, max(now_ms - job.created_ms, 0))
     if wants_reply(session):
         session.out.append(b"*1\r\n")
         append_job(session.out, queue, job, blocked.fields, now_ms)

@@ -50,7 +50,7 @@ def life_ms(state: NodeState, job: Job) -> i64:
     For another node's job the one is on that node's clock, the other on ours: however far those are apart, the life is
     what its ID says, to the minute.
     """
-    life: i64 = job.expire_at_s * 1000 - job.ctime // 1_000_000
+    life: i64 = job.expire_at_s * 1000 - job.created_ms
     if is_made_by(job.id, state.view.node_id):
         return life
     least_s, most_s = ttl_range_s(job.id)

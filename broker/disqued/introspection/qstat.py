@@ -58,7 +58,7 @@ def qstat(state: NodeState, session: Session, args: list[bytes]) -> None:
     _integer(session, b"delayed", state.lifecycle.delays.of(queue.name))
     _integer(session, b"dead", queue.dead)
     oldest = order.oldest()
-    _integer(session, b"oldest-ms", 0 if oldest is None else max(state.now_ms - oldest.ctime // 1_000_000, 0))
+    _integer(session, b"oldest-ms", 0 if oldest is None else max(state.now_ms - oldest.created_ms, 0))
     names = state.lifecycle.queues.index.names_for(queue.name)
     session.reply_bulk(b"settings")
     session.reply_array(len(names))

@@ -128,7 +128,7 @@ class QueueScan:
         for queue in queues:
             oldest = queue.order.oldest()
             if oldest is not None:
-                created_ms = int(oldest.ctime) // 1_000_000
+                created_ms = int(oldest.created_ms)
                 self.oldest_ms = min(created_ms, self.oldest_ms or created_ms)
             if len(queue.name) > MAX_NAME_BYTES:
                 continue

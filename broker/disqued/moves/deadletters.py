@@ -11,10 +11,10 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
-from disqued.core.jobs.attributes import DEAD, REASON
+from disqued.core.jobs.attributes import REASON
 from disqued.core.jobs.job import DELIVERED, MAX_COUNTER, QUEUED, Job
 from disqued.core.lifecycle.lifecycle import COUNT_DELIVERY, COUNT_NACK
-from disqued.core.queues.settings import NONE, QueueSettings, dead_queue
+from disqued.core.queues.settings import DEFAULT_DEAD_TTL_S, NONE, QueueSettings, dead_queue
 from disqued.core.runtime.state import NodeState
 from disqued.core.timers.alarm import Alarm
 from disqued.moves.counters import DEAD_BY, EXPIRED, LIMIT, REJECTED
@@ -22,7 +22,6 @@ from disqued.moves.move import Moving
 from disqued.moves.successor import make
 from disqued.placing.homes import live_holders
 
-DEFAULT_DEAD_TTL_S: Final = 604_800
 TURN_MS: Final = 2500
 """The holders of a job whose life ends make it a dead letter in the order of their scores, one after the other, unless
 one before them did."""
@@ -80,7 +79,7 @@ class DeadLetters:
         if job.id in self._moving or job.id in self._expired:
             return True
         settings = self._state.lifecycle.queues.settings_of(job.queue)
-        if settings is None or not settings.dead_expired or (job.extra is not None and job.extra.has(DEAD)):
+        if settings is None or not settings.dead_expired or job.is_dead_letter:
             return False
         if job.retry_s == 0:
             return job.state == QUEUED and not job.flags & DELIVERED and self._bury(job, settings, EXPIRED)
@@ -142,7 +141,7 @@ def _is_last(job: Job, settings: QueueSettings) -> bool:
     limit: i64 = settings.limit
     if limit == NONE or i64(job.nacks) + i64(job.additional_deliveries) + 1 < limit:
         return False
-    return settings.limit_is_exact or job.extra is None or not job.extra.has(DEAD)
+    return settings.limit_is_exact or not job.is_dead_letter
 
 
 def _reason(job: Job, why: str) -> bytes:

@@ -21,7 +21,6 @@ _KINDS: Final = (GRANT, REPORT, CANCEL)
 _WORDS: Final = 10
 _LENGTH_BYTES: Final = 4
 _MOST_DIGITS: Final = 18
-CTIMES_PER_MS: Final = 1_000_000
 
 
 class MalformedError(Exception):
@@ -46,11 +45,11 @@ class Task:
 
     def takes(self, job: Job) -> bool:
         """Whether a job is one of those to move."""
-        if job.ctime // CTIMES_PER_MS > self.started_ms:
+        if job.created_ms > self.started_ms:
             return False
         extra = job.extra
         if self.older_s > 0:
-            since_ms = job.ctime // CTIMES_PER_MS if extra is None or not extra.has(DEAD) else extra.number(DEAD)
+            since_ms = extra.number(DEAD) if extra is not None and extra.dead else job.created_ms
             if since_ms > self.started_ms - self.older_s * 1000:
                 return False
         if not self.reason:

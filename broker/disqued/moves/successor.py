@@ -51,7 +51,7 @@ def life_s(job: Job) -> i64:
     """How long a job lives from its creation on, in seconds. The clocks of its nodes may differ; its ID bounds it."""
     life: i64 = job.expire_at_s - job.ctime // 1_000_000_000
     least_s, most_s = ttl_range_s(job.id)
-    if job.extra is not None and job.extra.has(DEAD):  # the life of a dead letter is not that of the job before it
+    if job.is_dead_letter:  # the life of a dead letter is not that of the job before it
         life = i64(least_s)
     return max(min(max(life, i64(least_s)), i64(most_s)), _LEAST_LIFE_S)
 

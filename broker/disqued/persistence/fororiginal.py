@@ -11,7 +11,7 @@ from typing import Final
 from zlib import crc32
 
 from disqued.core.jobs.attributes import ATTRIBUTES, Attributes, described
-from disqued.core.jobs.codec import read_u32
+from disqued.core.jobs.littleendian import read_u32
 from disqued.core.lifecycle.records import SUM_MARK
 from disqued.persistence.parse import FORMAT, LENGTH_BYTES, LOADJOB, Entry, job_of
 from disqued.resp.writer import request

@@ -9,9 +9,10 @@ from mypy_extensions import i64, mypyc_attr
 
 from disqued.bus.frame import NODE_ID_BYTES
 from disqued.core.jobs.attributes import HEAD_BYTES, MAX_BLOCK_BYTES, block_bytes
-from disqued.core.jobs.codec import BODY_AT, ID_AT, LEAST_BYTES, MAX_HOLDERS, CorruptJob, Unpacked, read_u32, unpack
+from disqued.core.jobs.codec import BODY_AT, ID_AT, LEAST_BYTES, MAX_HOLDERS, CorruptJob, Unpacked, unpack
 from disqued.core.jobs.job import ACTIVE, QUEUED
 from disqued.core.jobs.jobid import JOB_ID_BYTES, is_job_id
+from disqued.core.jobs.littleendian import read_u32
 from disqued.core.lifecycle.records import SUM_BYTES, SUM_MARK, RecordFormat, RecordTable
 from disqued.resp.limits import MAX_ARGUMENTS, MAX_BULK_BYTES
 

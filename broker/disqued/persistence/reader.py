@@ -14,8 +14,9 @@ from typing import Final
 from mypy_extensions import i64
 
 from disqued.core.jobs.attributes import block_bytes
-from disqued.core.jobs.codec import ID_AT, LEAST_BYTES, read_u32
+from disqued.core.jobs.codec import ID_AT, LEAST_BYTES
 from disqued.core.jobs.jobid import JOB_ID_BYTES, is_job_id
+from disqued.core.jobs.littleendian import read_u32
 from disqued.core.lifecycle.records import SUM_BYTES, RecordTable
 from disqued.persistence.parse import (
     GARBAGE,

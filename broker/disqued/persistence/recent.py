@@ -64,5 +64,5 @@ class Recent:
                 self._seconds.pop()
             if lifecycle.table.get(job.id) is job and lifecycle.keys.get(stamp_of(job.id)) is None:
                 lifecycle.keys.add(job.id, DEFAULT_WINDOW_S)
-                lifecycle.keys.begin(job.id, job.ctime // 1_000_000, state.now_ms)
+                lifecycle.keys.begin(job.id, job.created_ms, state.now_ms)
         return limit == 0

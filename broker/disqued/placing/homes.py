@@ -38,10 +38,11 @@ def is_home(state: NodeState, job_id: bytes, copies: i64) -> bool:
 
 def by_score(job_id: bytes, peers: list[Peer]) -> list[Peer]:
     """The nodes in the order in which they become homes."""
-    keyed = [(peer.features & kinds.FEATURE_ATTRIBUTES != 0, score(job_id, peer.id), peer.id) for peer in peers]
-    by_id = {peer.id: peer for peer in peers}
-    keyed.sort(reverse=True)
-    return [by_id[node_id] for _, _, node_id in keyed]
+    return sorted(
+        peers,
+        key=lambda peer: (peer.features & kinds.FEATURE_ATTRIBUTES != 0, score(job_id, peer.id), peer.id),
+        reverse=True,
+    )
 
 
 def live_holders(state: NodeState, job: Job) -> list[bytes]:

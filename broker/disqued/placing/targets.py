@@ -33,7 +33,7 @@ def choose(state: NodeState, job: Job, holders: NodeIds, count: i64) -> list[Pee
             slow.append(peer)
         else:
             free.append(peer)
-    if job.extra is not None and job.extra.named:
+    if job.is_named:
         return by_score(job.id, free + slow)[:count]
     if state.view.zoned:
         return _spread(state, free, slow, holders, count)

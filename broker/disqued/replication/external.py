@@ -28,7 +28,7 @@ def queue_elsewhere(state: NodeState, job: Job) -> bool:
             linked.append(peer)
     if not linked:
         return False
-    if job.extra is not None and job.extra.named:
+    if job.is_named:
         linked = by_score(job.id, linked)[:1]
     link = linked[int(state.host.random() * len(linked))].link
     assert link is not None

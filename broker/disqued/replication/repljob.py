@@ -52,13 +52,13 @@ def _take(state: NodeState, peer: Peer, job: Job, sent_holders: bytes, message_f
             delivered = holders.keep((state.view.node_id,))
         known.delivered = holders.union(delivered, listed)
         state.lifecycle.merge_attributes(known, job.extra)
-        if known.ctime != job.ctime and known.extra is not None and known.extra.named:  # another node added it
+        if known.ctime != job.ctime and known.is_named:  # another node added it
             had = kinds.HAD
         job = known
     elif not _keep(state, peer, job, listed, known, message_flags):
         state.counters.add(COPIES_REFUSED)
         return
-    if job.state == ACKED and job.extra is not None and job.extra.named:
+    if job.state == ACKED and job.is_named:
         send_setack(state, job, peer)  # the sender adds it once more and must not have it delivered
     elif not message_flags & kinds.NOREPLY:
         confirm_copy(state, peer, job.id, had)

@@ -373,7 +373,7 @@ class ReplicationRoom(Room):
 
     def _delete_copies(self, job: Job) -> None:
         """Delete the copies of a job, unless another node may have added the same job (ADDJOB ID)."""
-        if job.extra is not None and job.extra.named:
+        if job.is_named:
             return
         delete_at_holders(self.state, job)
 

@@ -47,7 +47,7 @@ def snapshot(member: Member) -> Snapshot:
     for job in lifecycle.table.jobs():
         handed_out = job.retry_s == 0 and job.flags & DELIVERED
         if job.state in {ACTIVE, QUEUED} and not handed_out:
-            until_ms = job.ctime // 1_000_000 + job.delay_s * 1000
+            until_ms = job.created_ms + job.delay_s * 1000
             delayed = job.state == ACTIVE and job.flags & DELAYED and until_ms > member.now_ms
             jobs[job.id] = Kept(
                 queued=job.state == QUEUED,

@@ -17,6 +17,8 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
+from disqued.core.jobs.littleendian import read_u32
+
 PRIORITY: Final = 1
 META: Final = 2
 ORIGIN_ID: Final = 6
@@ -125,15 +127,11 @@ class Attributes:
         end: i64 = len(packed)
         while at < end:
             value_at: i64 = at + _ENTRY_BYTES
-            stop: i64 = value_at + _u32(packed, at + 1)
+            stop: i64 = value_at + read_u32(packed, at + 1)
             if packed[at] == tag:
                 return packed[value_at:stop]
             at = stop
         return None
-
-    def has(self, tag: int) -> bool:
-        """Whether the job has an attribute."""
-        return self.get(tag) is not None
 
     def number(self, tag: int) -> int:
         """The value of an attribute that is a number; 0 if the job does not have it."""
@@ -176,7 +174,7 @@ def entries(packed: bytes) -> list[tuple[int, bytes]]:
     end: i64 = len(packed)
     while at < end:
         value_at: i64 = at + _ENTRY_BYTES
-        stop: i64 = value_at + _u32(packed, at + 1)
+        stop: i64 = value_at + read_u32(packed, at + 1)
         found.append((packed[at], packed[value_at:stop]))
         at = stop
     return found
@@ -225,14 +223,6 @@ def i64_value(number: int) -> bytes:
     return _I64.pack(number)
 
 
-def _u32(data: bytes, at: i64) -> i64:
-    a: i64 = data[at]
-    b: i64 = data[at + 1]
-    c: i64 = data[at + 2]
-    d: i64 = data[at + 3]
-    return d << 24 | c << 16 | b << 8 | a
-
-
 def described(extra: Attributes) -> list[tuple[str, int | bytes]]:
     """The names and the values of known attributes, in the order of their tags: a number if the value is one."""
     found: list[tuple[str, int | bytes]] = []
@@ -254,7 +244,7 @@ def block_bytes(data: bytes, at: i64, end: i64) -> i64:
     """
     if at + HEAD_BYTES > end or data[at + 3] != MARK_END or data[at : at + 4] != MARK:
         return 0
-    return HEAD_BYTES + _u32(data, at + 4)
+    return HEAD_BYTES + read_u32(data, at + 4)
 
 
 def unpack_block(data: bytes, at: i64, end: i64) -> Attributes:
@@ -269,7 +259,7 @@ def unpack_block(data: bytes, at: i64, end: i64) -> Attributes:
         if here + _ENTRY_BYTES > stop:
             raise CorruptAttributes("an attribute is cut off")
         tag = data[here]
-        value_bytes = _u32(data, here + 1)
+        value_bytes = read_u32(data, here + 1)
         here += _ENTRY_BYTES + value_bytes
         if here > stop:
             raise CorruptAttributes(f"attribute {tag} is longer than the attributes")

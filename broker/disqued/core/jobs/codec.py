@@ -18,6 +18,7 @@ from disqued.bus.frame import NODE_ID_BYTES
 from disqued.core.jobs.attributes import MARK_END, CorruptAttributes, block_bytes, unpack_block
 from disqued.core.jobs.job import BCAST_QUEUED, BCAST_WILLQUEUE, DELIVERED, Job
 from disqued.core.jobs.jobid import JOB_ID_BYTES, is_job_id
+from disqued.core.jobs.littleendian import read_u16, read_u32
 
 _FIXED: Final = Struct("<I40sBBHIQIIHHI")
 """All fields up to and including the length of the queue name."""
@@ -46,18 +47,6 @@ STORED_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE | DELIVERED
 """Flags that are written to disk; the others have no meaning after a restart."""
 _MAX_CTIME: Final = (1 << 63) - 1
 _MAX_EXPIRE: Final = (1 << 32) - 1
-
-
-def read_u16(data: bytes, at: i64) -> i64:
-    """The unsigned 16-bit integer at offset `at`."""
-    low: i64 = data[at]
-    high: i64 = data[at + 1]
-    return high << 8 | low
-
-
-def read_u32(data: bytes, at: i64) -> i64:
-    """The unsigned 32-bit integer at offset `at`."""
-    return read_u16(data, at + 2) << 16 | read_u16(data, at)
 
 
 class CorruptJob(Exception):

@@ -55,6 +55,8 @@ IN_UNKNOWN: Final = 4
 """The structure that uses the queue links of a job: none, the line or the side structure of its queue (`ByAge`), the
 list of jobs that may be evicted, or that of acknowledgements of unknown jobs."""
 
+CTIMES_PER_MS: Final = 1_000_000
+"""The resolution of creation times: so many jobs of one node in a millisecond have different ones."""
 _LOW_32: Final = 0xFFFFFFFF
 _NACKS: Final = 0xFFFF0000
 MAX_COUNTER: Final = 65535
@@ -136,6 +138,21 @@ class Job(Timed):
     @additional_deliveries.setter
     def additional_deliveries(self, count: i32) -> None:
         self._counters = i32((i64(self._counters) & _NACKS) | i64(count))
+
+    @property
+    def created_ms(self) -> i64:
+        """When the job was added, in unix milliseconds of the node that created it."""
+        return self.ctime // CTIMES_PER_MS
+
+    @property
+    def is_named(self) -> bool:
+        """Whether its ID was given or derived, so that two nodes may have added it."""
+        return self.extra is not None and self.extra.named
+
+    @property
+    def is_dead_letter(self) -> bool:
+        """Whether it was moved to a queue of dead letters."""
+        return self.extra is not None and self.extra.dead
 
     @property
     def is_unfinished(self) -> bool:

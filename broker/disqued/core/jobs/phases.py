@@ -29,8 +29,7 @@ def phase_of(job: Job) -> i64:
     """The phase of a job on this node; NO_PHASE for copies, finished jobs and those that wait for their copies."""
     state = job.state
     if state == QUEUED:
-        extra = job.extra
-        return DEAD_LETTER if extra is not None and extra.dead else IN_QUEUE
+        return DEAD_LETTER if job.is_dead_letter else IN_QUEUE
     if state == ACTIVE:
         flags = job.flags
         if flags & DELAYED:

@@ -72,14 +72,14 @@ class JobTable:
         self.count += 1
         if job.expire_at_s > self.latest_expiry_s:
             self.latest_expiry_s = job.expire_at_s
-        if job.extra is not None and job.extra.named:
+        if job.is_named:
             self.named[job.id] = job
 
     def remove(self, job: Job) -> None:
         """Remove a registered job."""
         del self._shards[_shard(job.id)][job.id]
         self.count -= 1
-        if job.extra is not None and job.extra.named:
+        if job.is_named:
             del self.named[job.id]
 
     def take_all(self) -> list[dict[bytes, Job]]:

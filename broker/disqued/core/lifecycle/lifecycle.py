@@ -239,7 +239,7 @@ class Lifecycle(WakeTimes):
             job.flags |= INCOMPLETE
         due_ms: i64 = 0
         if job.delay_s > 0:
-            due_ms = min(job.ctime // 1_000_000, now_ms) + job.delay_s * 1000
+            due_ms = min(job.created_ms, now_ms) + job.delay_s * 1000
         if (
             job.delay_s > 0
             and job.flags & (BCAST_QUEUED | DELIVERED) == 0
@@ -346,8 +346,7 @@ class Lifecycle(WakeTimes):
                 job.additional_deliveries += 1
         elif counting != UNCOUNTED or not job.flags & BCAST_QUEUED:
             job.flags |= BCAST_QUEUED
-            named = job.extra is not None and job.extra.named
-            if not named and (counting == SILENT or not self._is_expected_elsewhere(job, now_ms)):
+            if not job.is_named and (counting == SILENT or not self._is_expected_elsewhere(job, now_ms)):
                 return
             counting = SILENT
         if job.delivered is not None:
@@ -355,7 +354,7 @@ class Lifecycle(WakeTimes):
 
     def _is_expected_elsewhere(self, job: Job, now_ms: i64) -> bool:
         """Whether a new job is queued so late, after a pause of its queue, that other holders are about to queue it."""
-        expected_ms: i64 = job.ctime // 1_000_000 + (job.delay_s + job.retry_s) * 1000
+        expected_ms: i64 = job.created_ms + (job.delay_s + job.retry_s) * 1000
         return now_ms + WILLQUEUE_LEAD_MS + JITTER_MS // 2 >= expected_ms
 
     def offer(self, queue: Queue) -> None:
@@ -503,7 +502,7 @@ class Lifecycle(WakeTimes):
             self._leave_queue(job)
         if job.state == ACKED:
             self.acked_jobs -= 1
-            if job.extra is not None and job.extra.named:
+            if job.is_named:
                 self.events.named_job_ended(job)
         elif job.repl > 1:
             self.replication_counts.remove(i64(job.repl))

@@ -51,6 +51,10 @@ ADDITIONAL_DELIVERIES: Final = "additional_deliveries"
 """Counters, by the field of the job."""
 
 
+WAITING: Final = LEASED | BY_TIMER | DELAYED | POSTPONED
+"""Flags that say for what a job outside its queue waits; a job that is queued has none of them."""
+
+
 @dataclass(frozen=True)
 class Transition:
     """One row: what a verb does under one condition."""
@@ -132,7 +136,7 @@ TRANSITIONS: Final = (
         "for another node, or after a controlled restart",
         sets=BCAST_QUEUED,
         announces=True,
-        clears=LEASED | BY_TIMER | DELAYED | POSTPONED,
+        clears=WAITING,
     ),
     Transition(
         "enqueue",
@@ -142,7 +146,7 @@ TRANSITIONS: Final = (
         lacks=BCAST_QUEUED,
         sets=BCAST_QUEUED,
         announces=True,
-        clears=LEASED | BY_TIMER | DELAYED | POSTPONED,
+        clears=WAITING,
     ),
     Transition(
         "enqueue",
@@ -151,7 +155,7 @@ TRANSITIONS: Final = (
         "for the first time, so late that other holders are about to queue it, or added by several nodes",
         sets=BCAST_QUEUED,
         announces=True,
-        clears=LEASED | BY_TIMER | DELAYED | POSTPONED,
+        clears=WAITING,
         event=REQUEUED,
     ),
     Transition(
@@ -161,7 +165,7 @@ TRANSITIONS: Final = (
         "again",
         needs=BCAST_QUEUED,
         announces=True,
-        clears=LEASED | BY_TIMER | DELAYED | POSTPONED,
+        clears=WAITING,
         counts=ADDITIONAL_DELIVERIES,
         event=REQUEUED,
     ),
@@ -171,7 +175,7 @@ TRANSITIONS: Final = (
         QUEUED,
         "NACK",
         announces=True,
-        clears=LEASED | BY_TIMER | DELAYED | POSTPONED,
+        clears=WAITING,
         counts=NACKS,
         event=REQUEUED,
     ),
@@ -182,7 +186,7 @@ TRANSITIONS: Final = (
         "again, without a failed attempt",
         needs=BCAST_QUEUED,
         announces=True,
-        clears=LEASED | BY_TIMER | DELAYED | POSTPONED,
+        clears=WAITING,
         event=REQUEUED,
     ),
     Transition("enqueue", (ACTIVE,), None, "it must not be queued again", retried=False),

@@ -62,8 +62,7 @@ class Purges:
         marks = self._marks.get(job.queue)
         if marks is None:
             return False
-        extra = job.extra
-        before: i64 = marks[DEAD_LETTER] if extra is not None and extra.dead else marks[IN_QUEUE]
+        before: i64 = marks[DEAD_LETTER] if job.is_dead_letter else marks[IN_QUEUE]
         delayed_before: i64 = marks[DELAYED_HERE]
         if job.ctime >= before and not (job.ctime < delayed_before and _was_delayed(job, delayed_before)):
             return False

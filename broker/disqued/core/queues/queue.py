@@ -133,16 +133,14 @@ class Queue:
         """Count a job that waits from now on."""
         self.length += 1
         self.body_bytes += len(job.body)
-        extra = job.extra
-        if extra is not None and extra.dead:
+        if job.is_dead_letter:
             self.dead += 1
 
     def count_out(self, job: Job) -> None:
         """Count a job no longer that was taken out of the order."""
         self.length -= 1
         self.body_bytes -= len(job.body)
-        extra = job.extra
-        if extra is not None and extra.dead:
+        if job.is_dead_letter:
             self.dead -= 1
 
     def join_line(self, wait: Wait) -> None:

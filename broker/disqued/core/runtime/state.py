@@ -23,6 +23,7 @@ from disqued.core.cluster.view import ClusterView
 from disqued.core.commands.entry import CommandEntry
 from disqued.core.commands.longcommand import LongCommand
 from disqued.core.host.host import Host
+from disqued.core.jobs.job import CTIMES_PER_MS
 from disqued.core.jobs.jobid import JobIds
 from disqued.core.lifecycle.events import Events, Listener
 from disqued.core.lifecycle.lifecycle import Lifecycle
@@ -114,7 +115,7 @@ class NodeState:
 
     def next_ctime(self) -> i64:
         """The creation time of a new job: unix milliseconds * 1000000, greater than any before on this node."""
-        ctime: i64 = self.now_ms * 1_000_000
+        ctime: i64 = self.now_ms * CTIMES_PER_MS
         if ctime <= self.last_ctime:
             ctime = self.last_ctime + 1
         self.last_ctime = ctime
