@@ -11,12 +11,13 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from disqued.core.jobs.attributes import ATTEMPTS, META, ORIGIN_ID
-from disqued.core.jobs.job import ACKED, Job
+from disqued.core.jobs.job import ACKED, ACTIVE, Job
 from disqued.moves.successor import successor_id
 from disqued.testing.checkers import TIE_MS
 from disqued.testing.workload import RECONNECT_MS, Caller
 
 if TYPE_CHECKING:
+    from disqued.testing.cluster import Member
     from disqued.testing.local import Reply
     from disqued.testing.workload import Answer, World
 
@@ -238,15 +239,28 @@ class FailingClients:
         self.checked = True
         self._check()
         self._buries = True
+        self._end_undeliverable()
 
     def _unfinished(self) -> list[Job]:
         """All jobs of these clients on all nodes that are not acknowledged."""
+        return [job for member in self._world.cluster.members for job in self._unfinished_of(member)]
+
+    def _unfinished_of(self, member: Member) -> list[Job]:
         return [
             job
-            for member in self._world.cluster.members
             for job in member.node.state.lifecycle.table.jobs()
             if job.is_unfinished and job.state != ACKED and job.queue.decode() in (*_QUEUES, *_DEAD)
         ]
+
+    def _end_undeliverable(self) -> None:
+        """Acknowledge dead letters that no node queues: at-most-once ones whose node was killed.
+
+        They would stay until the end of their life, which is a week where the mover had lost its settings.
+        """
+        for member in self._world.cluster.members:
+            for job in self._unfinished_of(member):
+                if job.retry_s == 0 and job.state == ACTIVE:
+                    member.tell("ACKJOB", job.id)
 
     def _check(self) -> None:
         """Check that each poison job has exactly one dead letter, that it is the right one, and that none is lost."""
