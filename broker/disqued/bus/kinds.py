@@ -74,7 +74,8 @@ DROPPED: Final = 2
 has dropped it already. DROPPED is ours."""
 
 HAD: Final = 1
-"""The number in a GOTJOB, ours: the sender had the job before, added by another node."""
+RACED: Final = 2
+"""The number in a GOTJOB, ours: the sender had the job before, added by another node long ago, or a moment ago."""
 
 OF_UNKNOWN: Final = 0
 OF_GOSSIP: Final = 1

@@ -11,7 +11,7 @@ from disqued.bus.frame import NODE_ID_BYTES, Frame
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.job import BY_TIMER, MAX_COUNTER, QUEUED, Job
 from disqued.core.runtime.message import Message
-from disqued.core.runtime.outbox import tell_holders
+from disqued.core.runtime.outbox import send, tell_holders
 from disqued.core.runtime.state import NodeState
 from disqued.delivery.counters import DUPLICATE_ENQUEUES_DROPPED
 from disqued.jobmessages import job_held_with
@@ -51,6 +51,8 @@ def handle_queued(state: NodeState, peer: Peer, frame: Frame) -> None:
 
     If both nodes queued it at once and a worker took it here before this message arrived, this node answers WORKING.
     The other node then removes the job from its queue, so it is not delivered twice. A NACK means to deliver it again.
+    A job that several nodes may add can be queued by a node that knew that it is queued here. That node is told again,
+    so that it gives way.
     """
     job = job_held_with(state, peer, frame)
     if job is None:
@@ -61,9 +63,12 @@ def handle_queued(state: NodeState, peer: Peer, frame: Frame) -> None:
         tell_holders(state, job, state.bus.about_job(kinds.WORKING, job.id))
     else:
         lifecycle.end_lease(job)
-    if job.state == QUEUED and precedes(job.id, peer.id, state.view.node_id):
-        lifecycle.dequeue(job)
-        state.counters.add(DUPLICATE_ENQUEUES_DROPPED)
+    if job.state == QUEUED:
+        if precedes(job.id, peer.id, state.view.node_id):
+            lifecycle.dequeue(job)
+            state.counters.add(DUPLICATE_ENQUEUES_DROPPED)
+        elif job.is_named:
+            send(state, peer, state.bus.about_job(kinds.QUEUED, job.id))
     lifecycle.postpone(job, state.now_ms)
     if flags & kinds.INCR_NACKS and job.nacks < MAX_COUNTER:
         job.nacks += 1

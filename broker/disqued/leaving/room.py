@@ -54,7 +54,7 @@ class LeavingRoom(Room):
             assert drain is not None
             drain.run_round(self.state)
 
-    def copy_confirmed(self, job: Job, peer: Peer, *, had: bool) -> None:  # noqa: ARG002 - it has the job
+    def copy_confirmed(self, job: Job, peer: Peer, had: i64) -> None:  # noqa: ARG002 - it has the job
         """Note that a node took a job."""
         drain = self.drain
         if drain is not None:

@@ -125,7 +125,7 @@ class DeadLetters:
         successor = make(
             job,
             target,
-            state.next_ctime(),
+            state.next_named_ctime(),
             state.now_ms,
             dead=True,
             reason=_reason(job, why),

@@ -29,6 +29,7 @@ from disqued.core.telemetry.counter import Counter
 from disqued.core.timers.alarm import Alarm
 from disqued.placing.asking import Asking
 from disqued.placing.homes import by_score, is_home
+from disqued.placing.rivals import RACE_MS, Rivals, is_being_added
 from disqued.placing.targets import choose
 
 FIRST_ASK_MS: Final = 50
@@ -52,10 +53,15 @@ class Move(Alarm):
         """Counts the move when it is done."""
         self.kept_here: bool = False
         """This node is a home of the successor."""
-        self.had: bool = False
-        """A home had the successor before: another node made the same move, and has it queued, or its homes do."""
+        self.rivals = Rivals(successor.id)
+        """Other nodes that make the same move."""
         self.confirmed: NodeIds = NOBODY
         """The homes that have the successor."""
+        self.waits_until_ms: i64 = 0
+        """Another node makes the same move, and this one waits once for it to end: only one of them must end the old
+        job, and that one has the successor queued."""
+        self.sent: bool = False
+        """The successor was sent to its homes."""
         self.asked: i64 = 0
         """How often homes were asked."""
         self.ask_at_ms: i64 = 0
@@ -103,15 +109,21 @@ class Moving:
             lifecycle.drop(known)
             self._finish(move)
         else:
-            self._copy(move, known)
+            if known is not None and is_being_added(known, state.now_ms):
+                move.waits_until_ms = state.now_ms + RACE_MS
+            else:
+                self._copy(move, known)
+            self.check(move)
 
     def _copy(self, move: Move, known: Job | None) -> None:
         """Send the successor to its homes; `known` is what this node has of it already."""
         state = self._state
         successor = move.successor
+        move.sent = True
         move.kept_here = known is not None or is_home(state, successor.id, i64(successor.repl))
         if move.kept_here:
             move.confirmed = state.holders.plus(NOBODY, state.view.node_id)
+            move.rivals.note(state.view.node_id, 0)
         listed = move.confirmed if known is None or known.delivered is None else known.delivered
         missing: i64 = i64(successor.repl) - i64(len(listed))
         chosen = choose(state, successor, listed, missing)
@@ -122,7 +134,6 @@ class Moving:
             self._register(successor)
         self._asking.send(successor, chosen, kinds.TRANSFER)
         move.ask_at_ms = state.now_ms + FIRST_ASK_MS
-        self.check(move)
 
     def _register(self, successor: Job) -> None:
         lifecycle = self._state.lifecycle
@@ -158,7 +169,7 @@ class Moving:
         tell_holders(state, old, state.bus.about_job(kinds.WORKING, old.id))
         move.renew_at_ms = state.now_ms + old.retry_s * 500
 
-    def confirm(self, job: Job, peer: Peer, *, had: bool) -> None:
+    def confirm(self, job: Job, peer: Peer, had: i64) -> None:
         """A node has a job; if it is a successor, count the node."""
         move = self._by_successor.get(job.id)
         if move is None or move.successor is not job:
@@ -166,7 +177,7 @@ class Moving:
         delivered = job.delivered
         if delivered is None or peer.id not in delivered:
             return
-        move.had = move.had or had
+        move.rivals.note(peer.id, had)
         move.confirmed = self._state.holders.plus(move.confirmed, peer.id)
         if len(move.confirmed) >= self._wanted(move):
             self.check(move)
@@ -198,12 +209,21 @@ class Moving:
         if lifecycle.table.get(successor.id) is not successor or successor.state == ACKED:
             self._finish(move)
             return
-        if len(move.confirmed) >= self._wanted(move) and self._place(move):
-            self._finish(move)
-            return
         now_ms = state.now_ms
+        if move.waits_until_ms <= now_ms:
+            if not move.sent:
+                self._copy(move, successor)
+            if len(move.confirmed) >= self._wanted(move):
+                if move.waits_until_ms == 0 and move.rivals.won and not move.rivals.had:
+                    move.waits_until_ms = now_ms + RACE_MS
+                elif self._place(move):
+                    self._finish(move)
+                    return
         if old.state == QUEUED or move.renew_at_ms <= now_ms:
             self._hold(move)
+        if move.waits_until_ms > now_ms:
+            lifecycle.timers.arm(move, min(move.waits_until_ms, move.renew_at_ms))
+            return
         if move.ask_at_ms <= now_ms:
             self._ask(move)
         lifecycle.timers.arm(move, min(move.ask_at_ms, move.renew_at_ms))
@@ -222,7 +242,7 @@ class Moving:
         state = self._state
         successor = move.successor
         if move.kept_here:
-            if move.had or successor.flags & BCAST_WILLQUEUE:  # a home has queued it, or will after its retry time
+            if move.rivals.won or successor.flags & BCAST_WILLQUEUE:  # a home queues it, now or later
                 state.lifecycle.place_elsewhere(successor)
             else:
                 state.lifecycle.place(successor, state.now_ms)
@@ -236,7 +256,7 @@ class Moving:
                 linked.append(peer)
         if not linked:
             return False
-        if not move.had:
+        if not move.rivals.won:
             home = by_score(successor.id, linked)[0]
             send(state, home, state.bus.about_job(kinds.ENQUEUE, successor.id, 0, kinds.TRANSFER))
         state.lifecycle.drop(successor)

@@ -40,9 +40,9 @@ class MovesRoom(Room):
         """Make a job a dead letter whose life ended, if its queue wants that."""
         return self.dead.expiring(job)
 
-    def copy_confirmed(self, job: Job, peer: Peer, *, had: bool) -> None:
+    def copy_confirmed(self, job: Job, peer: Peer, had: i64) -> None:
         """Count a home that has a successor."""
-        self.moving.confirm(job, peer, had=had)
+        self.moving.confirm(job, peer, had)
 
     def peer_up(self, peer: Peer) -> None:
         """Ask for missing copies of successors now, and find jobs that both nodes have."""

@@ -38,7 +38,8 @@ SUBSYSTEM = Subsystem(
             kinds.GOTJOB,
             "GOTJOB",
             kinds.OF_JOB_ID,
-            "a node that keeps a copy, to the node that sent it",
+            "a node that keeps a copy, to the node that sent it; the number is 1 if another node of ours added the "
+            "same job a while ago, 2 if it did a moment ago",
             "counts for REPLICATE; the client is answered when there are enough",
             handle_gotjob,
         ),

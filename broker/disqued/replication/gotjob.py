@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
-from disqued.bus import kinds
 from disqued.bus.frame import LISTED_BYTES, Frame
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.jobid import is_job_id
@@ -31,7 +30,8 @@ def _confirm(state: NodeState, room: ReplicationRoom, peer: Peer, job_id: bytes,
     """Count the node for the client that waits; other rooms hear about any other job that this node has."""
     wait = room.waits.get(job_id)
     if wait is not None:
-        wait.had = wait.had or had == kinds.HAD
+        if wait.rivals is not None:
+            wait.rivals.note(peer.id, had)
         room.note_copy_confirmed(wait, peer)
         return
     if not is_job_id(job_id):
@@ -40,4 +40,4 @@ def _confirm(state: NodeState, room: ReplicationRoom, peer: Peer, job_id: bytes,
         room.followed.note_copy_confirmed(job_id, peer)
     job = state.lifecycle.table.get(job_id)
     if job is not None:
-        state.events.copy_confirmed(job, peer, had=had == kinds.HAD)
+        state.events.copy_confirmed(job, peer, had)

@@ -8,11 +8,12 @@ from disqued.bus import kinds
 from disqued.bus.frame import Frame
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.codec import CorruptJob, unpack
-from disqued.core.jobs.job import ACKED, Job, NodeIds
+from disqued.core.jobs.job import ACKED, WAIT_REPL, Job, NodeIds
 from disqued.core.runtime.counters import COPIES_REFUSED
 from disqued.core.runtime.outbox import confirm_copy
 from disqued.core.runtime.state import NodeState
 from disqued.jobmessages import members_of, send_setack, take_expiry
+from disqued.placing.rivals import answer_about
 from disqued.replication.counters import COPIES_KEPT
 
 
@@ -50,10 +51,11 @@ def _take(state: NodeState, peer: Peer, job: Job, sent_holders: bytes, message_f
         delivered = known.delivered
         if delivered is None:
             delivered = holders.keep((state.view.node_id,))
+        elif known.state == WAIT_REPL and state.view.node_id not in delivered:
+            return  # this node adds it too, and will not keep it
         known.delivered = holders.union(delivered, listed)
         state.lifecycle.merge_attributes(known, job.extra)
-        if known.ctime != job.ctime and known.is_named:  # another node added it
-            had = kinds.HAD
+        had = answer_about(known, job, state.now_ms)
         job = known
     elif not _keep(state, peer, job, listed, known, message_flags):
         state.counters.add(COPIES_REFUSED)

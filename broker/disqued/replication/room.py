@@ -28,6 +28,7 @@ from disqued.core.runtime.state import NodeState
 from disqued.core.runtime.waiting import release, suspend_pipelined
 from disqued.errors import NotReplicated
 from disqued.placing.asking import Asking
+from disqued.placing.rivals import Rivals
 from disqued.placing.targets import choose, is_slow
 from disqued.replication.counters import ASYNC_COPIES_MISSING, ASYNC_HELD_BACK, DURATION, FAILURES, TIMEOUTS
 from disqued.replication.external import queue_elsewhere
@@ -72,8 +73,8 @@ class Replication(Pipelined):
         """The client asked for ASYNC and waits only until the links to the chosen nodes accept more output."""
         self.copies: i64 = wanted
         """How many nodes are asked to confirm in all; more than `wanted` with SYNC."""
-        self.had: bool = False
-        """A node had the job before, added by another node (ADDJOB ID), so this node does not queue it."""
+        self.rivals: Rivals | None = None
+        """Other nodes that add the same job, if its ID was given (ADDJOB ID)."""
         self.began_ms: i64 = 0
         """When the wait began."""
         self.sent_ms: i64 = 0
@@ -222,6 +223,10 @@ class ReplicationRoom(Room):
         job = wait.job
         self._list_holders(job, chosen, kept_here=not wait.external)
         job.confirmed = NOBODY if wait.external else self._this_node()
+        if job.is_named:
+            wait.rivals = Rivals(job.id)
+            if not wait.external:
+                wait.rivals.note(state.view.node_id, 0)
         self._asking.send(job, chosen, 0)
         state.lifecycle.await_copies(job, state.now_ms)
         self.waits[job.id] = wait
@@ -337,13 +342,13 @@ class ReplicationRoom(Room):
         if not wait.external:
             del self.waits[job.id]
             confirmed = confirmed_by(job)
-            if wait.had:
+            if wait.rivals is not None and wait.rivals.won:
                 self.state.lifecycle.place_elsewhere(job)
             else:
                 self.state.lifecycle.place(job, self.state.now_ms)
             if wait.copies > len(confirmed) and wait.copies > wait.wanted:
                 self.followed.follow(job, confirmed, wait.deadline_ms)
-        elif (wait.had and job.retry_s > 0) or queue_elsewhere(self.state, job):
+        elif (wait.rivals is not None and wait.rivals.won and job.retry_s > 0) or queue_elsewhere(self.state, job):
             self._forget(job)
         else:
             return False

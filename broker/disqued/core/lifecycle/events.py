@@ -101,8 +101,8 @@ class Listener:
         """
         return job.state != WAIT_REPL
 
-    def copy_confirmed(self, job: Job, peer: Peer, *, had: bool) -> None:
-        """A node confirmed (GOTJOB) that it has a job for which no client waits; `had`: another node added it there."""
+    def copy_confirmed(self, job: Job, peer: Peer, had: i64) -> None:
+        """A node confirmed (GOTJOB) that it has a job for which no client waits; `had`: HAD, RACED, or 0."""
 
     def is_done(self, job_id: bytes) -> bool:  # noqa: ARG002 - nobody hears
         """Whether this node heard lately that a job which it does not have was finished."""
@@ -373,10 +373,10 @@ class Events(Listener):
             return listener.complete(job)
         return job.state != WAIT_REPL
 
-    def copy_confirmed(self, job: Job, peer: Peer, *, had: bool) -> None:
+    def copy_confirmed(self, job: Job, peer: Peer, had: i64) -> None:
         """Pass the event on."""
         for listener in self._copy_confirmed:
-            listener.copy_confirmed(job, peer, had=had)
+            listener.copy_confirmed(job, peer, had)
 
     def is_done(self, job_id: bytes) -> bool:
         """Ask until a room knows."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from mypy_extensions import i64
 
@@ -120,3 +121,9 @@ class NodeState:
             ctime = self.last_ctime + 1
         self.last_ctime = ctime
         return ctime
+
+    def next_named_ctime(self) -> i64:
+        """The creation time of a job that other nodes may add under the same ID at the same time: theirs differ."""
+        own: i64 = crc32(self.view.node_id) % 1_000_000
+        self.last_ctime = max(self.now_ms * 1_000_000 + own, self.last_ctime + 1)
+        return self.last_ctime
