@@ -61,7 +61,8 @@ _LIST: Final = Row(
     (
         Panel(
             "Queues",
-            "Length, age of the first job, jobs in and out per second, waiting workers." + _FEW,
+            "Length, age of the first job, jobs in and out per second, jobs with workers, delayed jobs, idle workers."
+            + _FEW,
             "short",
             (
                 Query("sum by (namespace, cluster, queue) (disque_queue_jobs{<queues>})", "jobs"),
@@ -70,6 +71,8 @@ _LIST: Final = Row(
                 ),
                 Query(rate("disque_queue_jobs_in_total", "<queues>", by="namespace, cluster, queue"), "in", "ops"),
                 Query(rate("disque_queue_jobs_out_total", "<queues>", by="namespace, cluster, queue"), "out", "ops"),
+                Query("sum by (namespace, cluster, queue) (disque_queue_leased_jobs{<queues>})", "with workers"),
+                Query("sum by (namespace, cluster, queue) (disque_queue_delayed_jobs{<queues>})", "delayed"),
                 Query("sum by (namespace, cluster, queue) (disque_queue_blocked_clients{<queues>})", "workers waiting"),
                 Query("max by (namespace, cluster, queue) (disque_queue_paused{<queues>})", "paused"),
             ),
@@ -141,6 +144,33 @@ _TIME: Final = Row(
                 ),
             ),
             empty="there are no queues",
+        ),
+        Panel(
+            "With workers",
+            "Jobs that workers have and have not acknowledged. If the number rises while nothing is acknowledged, "
+            "workers are stuck, or died with their jobs. At-most-once jobs are not counted." + _FEW,
+            "short",
+            (
+                Query(
+                    "topk(10, sum by (namespace, cluster, queue) (disque_queue_leased_jobs{<queues>}) > 0)", "{{queue}}"
+                ),
+            ),
+            width=12,
+            empty="no worker has a job",
+        ),
+        Panel(
+            "Delayed",
+            "Jobs that wait for the end of their delay: of ADDJOB, of NACK, or of a back-off. They are in no queue yet."
+            + _FEW,
+            "short",
+            (
+                Query(
+                    "topk(10, sum by (namespace, cluster, queue) (disque_queue_delayed_jobs{<queues>}) > 0)",
+                    "{{queue}}",
+                ),
+            ),
+            width=12,
+            empty="no job is delayed",
         ),
         Panel(
             "From other nodes",

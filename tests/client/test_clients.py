@@ -135,9 +135,10 @@ def test_jobs_are_counted_and_listed_by_what_they_wait_for(client: Any) -> None:
     leased = client.get("mail", nohang=True)[0].id
     assert client.qcount("mail") == QueueCount(queued=0, leased=1, delayed=1, dead=0, nodes_answered=1, nodes_known=1)
     assert list(client.jscan(queue="mail", states=["leased"])) == [leased]
+    assert client.qstat("mail").leased == 1
     client.nack(leased)
     stats = client.qstat("mail")
-    assert (stats.delayed, stats.dead, stats.settings) == (1, 0, ("mail",))
+    assert (stats.leased, stats.delayed, stats.dead, stats.settings) == (0, 1, 0, ("mail",))
     assert stats.oldest_ms > 0
     client.qconf_unset("mail")
 

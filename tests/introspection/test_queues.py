@@ -75,6 +75,7 @@ def test_statistics_follow_what_happens_to_the_queue(local: LocalNode, client: L
         b"jobs-in": 2,
         b"jobs-out": 1,
         b"pause": b"in",
+        b"leased": 1,
         b"delayed": 0,
         b"dead": 0,
         b"oldest-ms": 9000,
@@ -100,6 +101,45 @@ def test_statistics_show_delayed_and_dead_jobs_and_the_names_of_settings(client:
     assert client.stat("mail.dead")["dead"] == 1
     client.call("DELJOB", dead)
     assert client.stat("mail.dead")["dead"] == 0
+
+
+def test_leased_jobs_are_counted_until_the_worker_no_longer_has_them(local: LocalNode, client: LocalClient) -> None:
+    jobs = [client.add("mail", "x", "RETRY", 60) for _ in range(6)]
+    client.add("mail", "x", "RETRY", 0)
+    client.take("mail", count=7)
+    assert client.stat("mail")["leased"] == 6
+    left = 6
+    for words in (
+        ("ACKJOB", jobs[0]),
+        ("NACK", jobs[1]),
+        ("NACK", jobs[2], "DELAY", 9),
+        ("DELJOB", jobs[3]),
+        ("MOVEJOB", jobs[1], "TO", "other"),
+        ("ENQUEUE", jobs[4]),
+        ("ACKJOB", jobs[4]),
+    ):
+        left -= words[0] in {"NACK", "DELJOB", "ENQUEUE"} or words == ("ACKJOB", jobs[0])
+        client.call(*words)
+        assert client.stat("mail")["leased"] == left, words
+    local.run(seconds=9.5)
+    assert client.take("mail") == [jobs[2]]
+    assert client.stat("mail")["leased"] == 2
+    local.run(seconds=52)
+    assert (client.stat("mail")["leased"], client.stat("mail")["len"]) == (1, 1)
+    client.call("DEBUG", "FLUSHALL")
+    client.add("mail")
+    assert client.stat("mail")["leased"] == 0
+
+
+def test_queue_is_not_forgotten_while_workers_have_its_jobs(local: LocalNode, client: LocalClient) -> None:
+    client.add("mail", "x", "RETRY", 3600)
+    (job,) = client.take("mail")
+    local.run(seconds=3000)
+    assert client.stat("mail")["leased"] == 1
+    client.call("ACKJOB", job)
+    assert client.stat("mail")["leased"] == 0
+    local.run(seconds=3000)
+    assert client.call("QSTAT", "mail") is None
 
 
 def test_blocked_clients_are_counted_once_per_queue(local: LocalNode, client: LocalClient) -> None:

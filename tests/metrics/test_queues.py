@@ -89,6 +89,18 @@ def test_each_queue_has_its_own_series() -> None:
     assert page.value("disque_queues_left_out") == 0
 
 
+def test_queue_shows_what_workers_have_and_what_is_delayed() -> None:
+    local = with_queues({b"mail": 3})
+    client = local.client()
+    client.take("mail", count=2)
+    client.add("mail", "x", "DELAY", 60)
+    page = scrape(local)
+    assert page.by("queue", "disque_queue_leased_jobs") == {"mail": 2}
+    assert page.by("queue", "disque_queue_delayed_jobs") == {"mail": 1}
+    local.run(seconds=61)
+    assert scrape(local).by("queue", "disque_queue_delayed_jobs") == {"mail": 0}
+
+
 def test_oldest_job_includes_queues_without_series() -> None:
     local = with_queues({b"old": 1}, most=1)
     assert scrape(local).value("disque_oldest_waiting_job_age_seconds") == 0

@@ -30,7 +30,7 @@ from support.wires import WiredCluster, Wires
 
 EMPTY_HERE = {
     uids.OVERVIEW: set(),
-    uids.QUEUES: {"Paused", "Dead letters"},
+    uids.QUEUES: {"Paused", "Dead letters", "With workers"},
     uids.CLUSTER: {"Loading or leaving", "CPU throttling"},
     uids.MEMORY_DISK: {"Free space on volumes", "Problems"},
     uids.SLO: set(),

@@ -179,6 +179,7 @@ def queue_stats(reply: Reply) -> QueueStats:
         jobs_out=integer(field("jobs-out")),
         pause=pause_state(field("pause")),
         length_by_priority={band: integer(count) for band, count in by_priority.items()},
+        leased=integer(named.get("leased", 0)),
         delayed=integer(named.get("delayed", 0)),
         dead=integer(named.get("dead", 0)),
         oldest_ms=integer(named.get("oldest-ms", 0)),

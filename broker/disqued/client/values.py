@@ -122,6 +122,8 @@ class QueueStats:
     jobs_out: int
     pause: PauseState
     length_by_priority: dict[str, int] = field(default_factory=dict)
+    leased: int = 0
+    """Jobs that workers of this node have; at-most-once jobs are not counted."""
     delayed: int = 0
     """Jobs that wait on this node for the end of their delay."""
     dead: int = 0

@@ -112,6 +112,7 @@ def queue_figures(qstat: Reply) -> dict[str, Any] | None:
         "jobs_out": fields.get("jobs-out"),
         "pause": text_of(fields.get("pause")),
         "dead": fields.get("dead", 0),
+        "leased": fields.get("leased", 0),
         "delayed": fields.get("delayed", 0),
     }
 

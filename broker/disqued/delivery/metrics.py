@@ -35,6 +35,16 @@ QUEUE_METRICS: Final[tuple[QueueMetric, ...]] = (
     gauge("disque_queue_jobs", "Jobs in the queue.", lambda seen: int(seen.queue.length)),
     gauge("disque_queue_dead_jobs", "Dead letters in the queue.", lambda seen: int(seen.queue.dead)),
     gauge(
+        "disque_queue_leased_jobs",
+        "Jobs that workers of the node have and have not acknowledged; at-most-once jobs are not counted.",
+        lambda seen: int(seen.queue.leased),
+    ),
+    gauge(
+        "disque_queue_delayed_jobs",
+        "Jobs that wait on the node for the end of their delay.",
+        lambda seen: seen.delayed,
+    ),
+    gauge(
         "disque_queue_oldest_job_age_seconds",
         "How long ago the oldest job in the queue was created; 0 when it is empty.",
         _age_s,

@@ -22,17 +22,17 @@ def qstat(state: NodeState, session: Session, args: list[bytes]) -> None:
 
     `age` and `idle` are seconds; `import-from` lists the nodes that sent jobs of the queue in the last five seconds,
     `import-rate` is how many per second come from all of them. `priorities` is a flat array with the number of queued
-    jobs by band of their priority; a queue that never had another priority than 0 does not have this field. `dead`
-    counts the queued jobs that are dead letters, `delayed` the jobs that wait on this node for the end of their delay;
-    `oldest-ms` is the age of the oldest queued job in milliseconds, and `settings` lists the names and patterns whose
-    settings hold for the queue. Jobs that workers have are counted by QCOUNT.
+    jobs by band of their priority; a queue that never had another priority than 0 does not have this field. `leased`
+    counts the jobs that workers of this node have, without at-most-once jobs, `delayed` the jobs that wait on this node
+    for the end of their delay, `dead` the queued jobs that are dead letters; `oldest-ms` is the age of the oldest
+    queued job in milliseconds, and `settings` lists the names and patterns whose settings hold for the queue.
     """
     queue = state.lifecycle.queues.get(args[1])
     if queue is None:
         session.reply_null_array()
         return
     order = queue.order
-    session.reply_array(30 if order.has_priorities else 28)
+    session.reply_array(32 if order.has_priorities else 30)
     session.reply_bulk(b"name")
     session.reply_bulk(queue.name)
     _integer(session, b"len", queue.length)
@@ -55,6 +55,7 @@ def qstat(state: NodeState, session: Session, args: list[bytes]) -> None:
         session.reply_array(2 * len(BANDS))
         for band, count in zip(BANDS, order.bands(queue.length), strict=True):
             _integer(session, band.encode(), count)
+    _integer(session, b"leased", queue.leased)
     _integer(session, b"delayed", state.lifecycle.delays.of(queue.name))
     _integer(session, b"dead", queue.dead)
     oldest = order.oldest()

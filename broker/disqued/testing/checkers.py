@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from disqued.core.jobs.job import ACKED, ACTIVE, DELAYED, QUEUED, WAIT_REPL
+from disqued.core.jobs.phases import WITH_WORKER, phase_of
 from disqued.core.lifecycle.times import SPENT_MS_PER_S
 from disqued.core.memory.accounting import (
     BASE_BYTES,
@@ -74,12 +75,14 @@ def check_node(member: Member, history: History) -> None:
     lifecycle = state.lifecycle
     used_bytes = BASE_BYTES + CLIENT_BYTES * len(state.sessions)
     queued: Counter[bytes] = Counter()
+    leased: Counter[bytes] = Counter()
     unplaced = acked = delayed = 0
     highest = 1
     jobs = lifecycle.table.jobs()
     for job in jobs:
         used_bytes += JOB_BYTES + body_bytes(len(job.body)) + (0 if job.extra is None else job.extra.size_bytes)
         queued[job.queue] += job.state == QUEUED
+        leased[job.queue] += phase_of(job) == WITH_WORKER
         acked += job.state == ACKED
         delayed += job.state == ACTIVE and job.flags & DELAYED != 0
         unplaced += job.state == WAIT_REPL
@@ -98,8 +101,10 @@ def check_node(member: Member, history: History) -> None:
         used_bytes += queue_bytes(queue.name) + WAIT_BYTES * int(queue.waiting)
         if queue.length != queued.pop(queue.name, 0):
             history.violate(now_ms, f"node {member.number}: queue {queue.name!r} has not the jobs that are queued")
-    if any(queued.values()):
-        history.violate(now_ms, f"node {member.number}: jobs are queued in no queue")
+        if queue.leased != leased.pop(queue.name, 0):
+            history.violate(now_ms, f"node {member.number}: queue {queue.name!r} miscounts the jobs of workers")
+    if any(queued.values()) or any(leased.values()):
+        history.violate(now_ms, f"node {member.number}: jobs are queued in no queue, or workers have jobs of no queue")
     if len(jobs) != lifecycle.table.count:
         history.violate(now_ms, f"node {member.number}: the job table miscounts")
     used_bytes += lifecycle.keys.count * KEY_BYTES

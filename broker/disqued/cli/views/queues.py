@@ -42,6 +42,7 @@ COLUMNS: tuple[Column[QueueStats], ...] = (
     Column("import_rate", lambda row: row.import_rate),
     Column("import_from", lambda row: row.import_from),
     Column("length_by_priority", _by_priority),
+    Column("leased", lambda row: row.leased, "LEASED", style=lambda row: "" if row.leased else "dim"),
     Column("delayed", lambda row: row.delayed, "DELAYED", style=lambda row: "" if row.delayed else "dim"),
     Column("dead", lambda row: row.dead, "DEAD", style=lambda row: "red" if row.dead else "dim"),
     Column("oldest_ms", lambda row: row.oldest_ms),
@@ -51,6 +52,7 @@ COLUMNS: tuple[Column[QueueStats], ...] = (
 SORTS: dict[str, Callable[[QueueStats], tuple[int, str]]] = {
     "name": lambda row: (0, row.name),
     "length": lambda row: (-row.length, row.name),
+    "leased": lambda row: (-row.leased, row.name),
     "delayed": lambda row: (-row.delayed, row.name),
     "dead": lambda row: (-row.dead, row.name),
     "in": lambda row: (-row.jobs_in, row.name),

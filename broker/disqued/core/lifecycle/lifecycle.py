@@ -56,7 +56,7 @@ _FIRST_QUEUEING: Final = 255 - BCAST_QUEUED
 _NOT_LEASED: Final = 255 - LEASED - POSTPONED
 _NO_LONGER_TAKEN: Final = 255 - LEASED - BY_TIMER - POSTPONED
 _NOT_DELAYED: Final = 255 - DELAYED
-_NOT_WAITING: Final = 255 - DELAYED - POSTPONED
+_NOT_WAITING: Final = 255 - DELAYED - POSTPONED - LEASED
 _ORIGINAL_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE
 """The flags that a copy keeps: this node did not deliver the job."""
 
@@ -131,10 +131,6 @@ class Lifecycle(WakeTimes):
         self.unplaced_jobs += 1
         self.plan(job, now_ms)
         self.place(job, now_ms)
-
-    def plan(self, job: Job, now_ms: i64) -> None:
-        """Set the time at which a new local job is queued: after its delay, or again after its retry time."""
-        job.requeue_at_ms = now_ms + (job.delay_s if job.delay_s > 0 else job.retry_s) * 1000
 
     def await_copies(self, job: Job, now_ms: i64) -> None:
         """Register a new local job that is placed later, when other nodes have copies."""
@@ -300,6 +296,8 @@ class Lifecycle(WakeTimes):
             self._arm(job)
             return False
         if retry_s > 0:
+            if flags & LEASED:
+                self.queues.count_lease_out(job)
             job.requeue_at_ms = now_ms + retry_s * 1000 + self._jitter_ms()
             job.flags = (flags & _NO_LONGER_TAKEN) | BCAST_WILLQUEUE
         elif flags & DELIVERED:
@@ -352,11 +350,6 @@ class Lifecycle(WakeTimes):
         if job.delivered is not None:
             self.events.requeued(job, counting)
 
-    def _is_expected_elsewhere(self, job: Job, now_ms: i64) -> bool:
-        """Whether a new job is queued so late, after a pause of its queue, that other holders are about to queue it."""
-        expected_ms: i64 = job.created_ms + (job.delay_s + job.retry_s) * 1000
-        return now_ms + WILLQUEUE_LEAD_MS + JITTER_MS // 2 >= expected_ms
-
     def offer(self, queue: Queue) -> None:
         """Have the clients that wait for this queue served, unless the queue is empty or paused for output."""
         if not queue.ready and queue.length > 0 and not queue.pause & PAUSED_OUT:
@@ -379,7 +372,9 @@ class Lifecycle(WakeTimes):
             # Before the client gets it: a job that was delivered at most once must never come back.
             self.journal.forget(job)
             self.memory.allow_eviction(job)
-        elif job.requeue_at_ms - now_ms < job.retry_s * SPENT_MS_PER_S:
+            return job
+        queue.leased += 1
+        if job.requeue_at_ms - now_ms < job.retry_s * SPENT_MS_PER_S:
             self.postpone(job, now_ms)
         return job
 
@@ -398,12 +393,9 @@ class Lifecycle(WakeTimes):
         queue.count_out(job)
         self.queued_jobs -= 1
 
-    def is_leased(self, job: Job, now_ms: i64) -> bool:
-        """Whether a worker of this node may be processing the job, and its retry time is not about to end."""
-        return job.state == ACTIVE and job.flags & LEASED != 0 and job.requeue_at_ms - now_ms > WILLQUEUE_LEAD_MS
-
     def end_lease(self, job: Job) -> None:
         """Another node queued the job: end the lease of a worker of this node, and the wait for the delay."""
+        self.queues.count_lease_out(job)
         job.flags &= _NOT_LEASED
         self._end_delay(job)
 
@@ -415,6 +407,7 @@ class Lifecycle(WakeTimes):
     def delay_until(self, job: Job, at_ms: i64) -> None:
         """Have a copy queued here for the first time when its delay is over; another node decided the delay."""
         job.flags &= _FIRST_QUEUEING
+        self.queues.count_lease_out(job)
         self._delay(job)
         self.requeue_at(job, at_ms)
 
@@ -426,6 +419,7 @@ class Lifecycle(WakeTimes):
         """
         if job.retry_s == 0 or job.requeue_at_ms == 0 or (job.state != ACTIVE and job.state != QUEUED):
             return False
+        self.queues.count_lease_out(job)
         if job.state == QUEUED:
             self._leave_queue(job)
             job.state = ACTIVE
@@ -442,10 +436,13 @@ class Lifecycle(WakeTimes):
 
     def park(self, job: Job, now_ms: i64) -> None:
         """Have an unfinished job wait outside of its queue as if a worker had it: it is being moved."""
+        self.queues.count_lease_out(job)
         if job.state == QUEUED:
             self._leave_queue(job)
             job.state = ACTIVE
         job.flags = (job.flags & _NO_LONGER_TAKEN) | LEASED
+        if job.retry_s > 0 and job.state == ACTIVE:
+            self.make_queue(job.queue, now_ms).leased += 1
         self._end_delay(job)
         if job.requeue_at_ms == 0:
             job.requeue_at_ms = now_ms
@@ -471,6 +468,8 @@ class Lifecycle(WakeTimes):
             self.journal.forget(job)
         if job.state == QUEUED:
             self._leave_queue(job)
+        elif job.flags & LEASED:
+            self.queues.count_lease_out(job)
         self._end_delay(job)
         job.state = ACKED
         self.acked_jobs += 1
@@ -497,6 +496,7 @@ class Lifecycle(WakeTimes):
         elif job.state != ACKED:
             self.journal.forget(job)
         self.timers.disarm(job)
+        self.queues.count_lease_out(job)
         self._end_delay(job)
         if job.state == QUEUED:
             self._leave_queue(job)

@@ -100,7 +100,7 @@ TRANSITIONS: Final = (
         "its delay is not over",
         lacks=BCAST_QUEUED | DELIVERED,
         sets=DELAYED,
-        clears=POSTPONED,
+        clears=LEASED | POSTPONED,
     ),
     Transition(
         "keep_loaded",
@@ -110,9 +110,9 @@ TRANSITIONS: Final = (
         retried=True,
         lacks=BCAST_QUEUED | DELIVERED,
         sets=DELAYED | INCOMPLETE,
-        clears=POSTPONED,
+        clears=LEASED | POSTPONED,
     ),
-    Transition("keep_loaded", (OUTSIDE,), ACTIVE, "otherwise", announces=True, clears=DELAYED | POSTPONED),
+    Transition("keep_loaded", (OUTSIDE,), ACTIVE, "otherwise", announces=True, clears=LEASED | DELAYED | POSTPONED),
     Transition(
         "keep_loaded",
         (OUTSIDE,),
@@ -121,7 +121,7 @@ TRANSITIONS: Final = (
         retried=True,
         sets=INCOMPLETE,
         announces=True,
-        clears=DELAYED | POSTPONED,
+        clears=LEASED | DELAYED | POSTPONED,
     ),
     Transition("keep_dummy", (OUTSIDE,), ACKED),
     # It has its copies.

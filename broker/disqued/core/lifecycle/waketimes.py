@@ -7,7 +7,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disqued.core.jobs.job import ACTIVE, BCAST_WILLQUEUE, QUEUED, Job
+from disqued.core.jobs.job import ACTIVE, BCAST_WILLQUEUE, LEASED, QUEUED, Job
 from disqued.core.lifecycle.times import (
     COLLECTION_MS,
     EXPIRY_GRACE_MS,
@@ -28,6 +28,19 @@ class WakeTimes(Release):
     def __init__(self, draw: Callable[[], float]) -> None:
         self._chance: i64 = int(draw() * _CHANCES)
         self.timers = TimerWheel(int(draw() * NEAR_MS))
+
+    def plan(self, job: Job, now_ms: i64) -> None:
+        """Set the time at which a new local job is queued: after its delay, or again after its retry time."""
+        job.requeue_at_ms = now_ms + (job.delay_s if job.delay_s > 0 else job.retry_s) * 1000
+
+    def is_leased(self, job: Job, now_ms: i64) -> bool:
+        """Whether a worker of this node may be processing the job, and its retry time is not about to end."""
+        return job.state == ACTIVE and job.flags & LEASED != 0 and job.requeue_at_ms - now_ms > WILLQUEUE_LEAD_MS
+
+    def _is_expected_elsewhere(self, job: Job, now_ms: i64) -> bool:
+        """Whether a new job is queued so late, after a pause of its queue, that other holders are about to queue it."""
+        expected_ms: i64 = job.created_ms + (job.delay_s + job.retry_s) * 1000
+        return now_ms + WILLQUEUE_LEAD_MS + JITTER_MS // 2 >= expected_ms
 
     def _jitter_ms(self) -> i64:
         """A random shift of up to a quarter of a second, in either direction."""

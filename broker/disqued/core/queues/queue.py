@@ -100,6 +100,8 @@ class Queue:
         """The bytes of the bodies of the waiting jobs."""
         self.dead: i64 = 0
         """How many of the waiting jobs are dead letters."""
+        self.leased: i64 = 0
+        """How many jobs workers of this node have, without at-most-once jobs. The lifecycle counts them."""
         self.order = queue_type.new_order()
         """The waiting jobs. Only the verbs of the lifecycle change it, and the counts with it."""
         self.patterns: tuple[Any, ...] | None = None
@@ -173,6 +175,6 @@ class Queue:
     @property
     def is_unused(self) -> bool:
         """Whether the queue can be removed and nothing but its statistics would be lost."""
-        if self.length != 0 or self.waiting != 0 or self.local_pause != 0:
+        if self.length != 0 or self.leased != 0 or self.waiting != 0 or self.local_pause != 0:
             return False
         return self.watcher is None or not self.watcher.wanted

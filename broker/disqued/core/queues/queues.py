@@ -14,6 +14,7 @@ from typing import Final
 from mypy_extensions import i64
 from sortedcontainers import SortedDict
 
+from disqued.core.jobs.job import ACTIVE, DELAYED, LEASED, Job
 from disqued.core.queues.purges import Purges
 from disqued.core.queues.queue import PAUSED_IN, Queue, QueueType
 from disqued.core.queues.settings import QueueSettings
@@ -66,6 +67,13 @@ class Queues:
         if queue is not None:
             self._last = queue
         return queue
+
+    def count_lease_out(self, job: Job) -> None:
+        """Count a job no longer that a worker of this node had. Its state and flags are still those of the lease."""
+        if job.flags & (LEASED | DELAYED) == LEASED and job.state == ACTIVE and job.retry_s > 0:
+            queue = self.get(job.queue)
+            assert queue is not None  # it is in use while it has leases
+            queue.leased -= 1
 
     def declare(self, name: bytes, queue_type: QueueType) -> None:
         """Choose the type of a queue that does not exist yet."""
