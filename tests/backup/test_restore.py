@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import threading
 from collections import Counter
 from pathlib import Path
@@ -210,6 +211,39 @@ def test_attributes_and_delays_of_failed_jobs_are_restored(nodes_of: MakeCluster
         assert job is not None
         assert (job[b"state"], job[b"nacks"], job[b"reason"]) == (b"active", 1, b"no such user")
         assert 3_000_000 < job[b"next-requeue-within"] <= 3_602_000
+
+
+def test_settings_and_purges_of_queues_are_restored(nodes_of: MakeCluster, tmp_path: Path) -> None:
+    old = start(nodes_of("old", 2))
+    old[0].call("QCONF", "mail", "SET", "limit", 5, "retry", 60)
+    old[1].call("QCONF", "m*", "SET", "maxlen", 9)
+    old[0].call("QCONF", "mail", "UNSET", "retry")
+    assert old[1].call("QPURGE", "stale")[:4] == [b"deleted", 0, b"nodes-answered", 2]
+    shown = old[0].call("QCONF", "*", "SHOW")
+    create(old[1], tmp_path / "backups")
+    new = restore(tmp_path / "backups", nodes_of("new", 3))
+    for node in new:
+        assert node.call("QCONF", "*", "SHOW") == shown
+        assert b'entry 2 "stale" "queued"' in (node.directory / "queues.conf").read_bytes()
+    new[0].call("QCONF", "mail", "SET", "limit", 6)
+    new[2].until(lambda: b"6" in new[2].call("QCONF", "mail", "GET"), "the nodes share settings as before")
+
+
+def test_backup_without_settings_is_restored(nodes_of: MakeCluster, tmp_path: Path) -> None:
+    """Those of earlier releases have none."""
+    old = start(nodes_of("old", 1))
+    ids = add(old[0], 3, 1)
+    old[0].call("QCONF", "rest", "SET", "limit", 5)
+    create(old[0], tmp_path / "backups", "--name", "first")
+    folder = tmp_path / "backups" / "first"
+    manifest = json.loads((folder / "manifest.json").read_text())
+    del manifest["settings"]
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    (folder / "queues.conf").unlink()
+    backup("verify", tmp_path / "backups", "first")
+    [new] = restore(tmp_path / "backups", nodes_of("new", 1))
+    assert set(holders_of([new])) == {*ids}
+    assert new.call("QCONF", "*", "SHOW") == []
 
 
 def test_at_most_once_jobs_are_queued_on_request(nodes_of: MakeCluster, tmp_path: Path) -> None:

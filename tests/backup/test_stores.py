@@ -130,6 +130,17 @@ def test_a_changed_copy_is_found(old: list[DurableNode], capsys: pytest.CaptureF
     assert "is not what was written" in refused(capsys, "verify", store, "first")
 
 
+def test_changed_settings_are_found(old: list[DurableNode], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    store = tmp_path / "backups"
+    old[0].call("QCONF", "mail", "SET", "limit", 5)
+    create(old[0], store, "--name", "first")
+    settings = store / "first" / "queues.conf"
+    settings.write_bytes(settings.read_bytes().replace(b'"5"', b'"6"'))
+    assert "queues.conf in" in refused(capsys, "verify", store, "first")
+    words = ("--nodes", f"{LOOPBACK}:1", "--node", "0", "--into", tmp_path / "node")
+    assert "is not what was written" in refused(capsys, "restore", store, "first", *words)
+
+
 def test_incomplete_backups_are_shown_and_not_restored(
     store: str, old: list[DurableNode], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -177,7 +188,12 @@ def test_an_interrupted_restore_starts_again(old: list[DurableNode], tmp_path: P
     (into / "restore.unfinished").touch()
     (into / "disque.aof").write_bytes(b"*2\r\n$7\r\nLOAD")
     backup("restore", store, "latest", "--nodes", f"{LOOPBACK}:1", "--node", "0", "--into", into, "--once")
-    assert sorted(path.name for path in into.iterdir()) == ["disque.aof", "disque.aof.restart", "nodes.conf"]
+    assert sorted(path.name for path in into.iterdir()) == [
+        "disque.aof",
+        "disque.aof.restart",
+        "nodes.conf",
+        "queues.conf",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -237,6 +237,14 @@ def test_dropping_all_jobs_stops_the_copy(local: LocalNode, client: LocalClient)
     assert "all jobs were dropped" in str(client.call("BACKUP", "END", backup_id))
 
 
+def test_settings_are_those_of_the_file(client: LocalClient) -> None:
+    client.call("QCONF", "mail", "SET", "limit", "5")
+    data = client.call("BACKUP", "SETTINGS")
+    assert isinstance(data, bytes)
+    lines = data.splitlines()
+    assert (lines[0], lines[1][:26]) == (b"disqued-settings 1", b'setting "mail" "limit" "5"')
+
+
 @pytest.mark.parametrize(
     "words",
     [("BACKUP",), ("BACKUP", "END"), ("BACKUP", "READ", "1-1", "x"), ("BACKUP", "CLOSE", "1-1"), ("BACKUP", "X")],

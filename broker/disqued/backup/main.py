@@ -177,6 +177,7 @@ def restore(words: list[str]) -> Exit:
     parser.add_argument("--into", required=True, type=Path, metavar="DIR", help="directory of this node")
     parser.add_argument("--aof", default="disque.aof", help="its appendfilename (default: disque.aof)")
     parser.add_argument("--nodes-conf", default="nodes.conf", help="its cluster-config-file (default: nodes.conf)")
+    parser.add_argument("--queues-conf", default="queues.conf", help="its cluster-settings-file (default: queues.conf)")
     parser.add_argument("--identity", default="", help="any text that no other cluster restored from this backup has")
     parser.add_argument(
         "--at-most-once", choices=("drop", "queue"), default="drop",
@@ -191,7 +192,7 @@ def restore(words: list[str]) -> Exit:
     from disqued.backup.restore import NewCluster, Target  # noqa: PLC0415  the same
     from disqued.backup.restore import restore as write_files  # noqa: PLC0415  the same
 
-    target = Target(options.into, options.aof, options.nodes_conf)
+    target = Target(options.into, options.aof, options.nodes_conf, options.queues_conf)
     if options.once and target.occupied:
         _report(options.result, {"name": options.name, "node": options.node})
         return _print(f"{options.into} has the files of a node already: nothing is restored")

@@ -12,6 +12,7 @@ from disqued.backup.store import Store
 
 FORMAT: Final = 1
 MANIFEST: Final = "manifest.json"
+SETTINGS: Final = "queues.conf"
 LATEST: Final = "latest"
 """Instead of a name: the complete backup that began last."""
 
@@ -23,6 +24,16 @@ class MemberCopy:
     id: str
     """The ID of the node."""
     address: str
+    object: str
+    """Its name in the folder of the backup."""
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class SettingsCopy:
+    """The settings of queues and the marks of purges, merged from all members."""
+
     object: str
     """Its name in the folder of the backup."""
     bytes: int
@@ -44,15 +55,17 @@ class Manifest:
     jobs: int
     """Unfinished jobs, each counted once."""
     members: tuple[MemberCopy, ...] = field(default_factory=tuple)
+    settings: SettingsCopy | None = None
+    """None in backups of earlier releases, which have none."""
 
     @property
     def size_bytes(self) -> int:
         """The size of all copies."""
-        return sum(member.bytes for member in self.members)
+        return sum(member.bytes for member in self.members) + (0 if self.settings is None else self.settings.bytes)
 
-    def path(self, member: MemberCopy) -> str:
-        """Where the copy of a member is in the store."""
-        return f"{self.name}/{member.object}"
+    def path(self, copy: MemberCopy | SettingsCopy) -> str:
+        """Where a copy is in the store."""
+        return f"{self.name}/{copy.object}"
 
     def encode(self) -> bytes:
         """The manifest as it is stored."""
@@ -67,7 +80,8 @@ def decode(data: bytes, path: str) -> Manifest:
         if found != FORMAT:
             raise BackupError(f"{path} has format {found}, this version reads format {FORMAT}")
         members = tuple(MemberCopy(**member) for member in fields.pop("members"))
-        return Manifest(**fields, members=members)
+        settings = fields.pop("settings", None)
+        return Manifest(**fields, members=members, settings=None if settings is None else SettingsCopy(**settings))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise BackupError(f"{path} is not a manifest: {error}") from error
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from disqued.backup.checking import verified
+from disqued.backup.checking import settings_in, verified
 from disqued.backup.errors import BackupError
 from disqued.backup.merge import Merge, Merged, Outcome, entries
 from disqued.config.endpoint import Endpoint as Address
@@ -69,6 +69,7 @@ class Target:
     directory: Path
     aof: str = "disque.aof"
     nodes: str = "nodes.conf"
+    settings: str = "queues.conf"
 
     @property
     def occupied(self) -> bool:
@@ -87,6 +88,7 @@ def restore(
     target.directory.mkdir(parents=True, exist_ok=True)
     unfinished = target.directory / UNFINISHED_RESTORE
     _write(unfinished, [])
+    shared = settings_in(store, manifest)
     merge = Merge(int(time.time()), queue_at_most_once, partial(_concerns, cluster, number))
     for copy, member in enumerate(manifest.members):
         path = manifest.path(member)
@@ -99,6 +101,8 @@ def restore(
     jobs = _records(store, manifest, cluster, number, merge, outcomes)
     size_bytes = _write(aof, chain(settings, jobs, [forget(seal_id)]))
     _write(aof.with_name(target.aof + MARKER), [text_of(size_bytes, seal_id)])
+    if shared:
+        _write(target.directory / target.settings, [shared])
     _write(target.directory / target.nodes, [_nodes_file(cluster, number, node_ids).encode()])
     _sync(target.directory)
     unfinished.unlink()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Final
 from disqued import __version__
 from disqued.backup.checking import count_jobs
 from disqued.backup.errors import BackupError
-from disqued.backup.manifest import MANIFEST, Manifest, MemberCopy
+from disqued.backup.manifest import MANIFEST, SETTINGS, Manifest, MemberCopy, SettingsCopy
 from disqued.cli.connection import CommandRefusedError, Connection, ConnectionFailedError, ConnectionLostError
 from disqued.resp.replies import Reply, ReplyFormatError
+from disqued.settings.entries import Entries, Entry
+from disqued.settings.file import decode, encode
 
 if TYPE_CHECKING:
     from disqued.backup.store import Store
@@ -65,6 +67,17 @@ class Member:
                 case other:
                     raise self._unexpected(other)
 
+    def settings(self) -> list[Entry]:
+        """The settings of queues and the marks of purges that the member knows."""
+        match self._ask(b"SETTINGS"):
+            case bytes(data) if data:
+                try:
+                    return decode(data)
+                except ValueError as error:
+                    raise BackupError(f"node {self._address} sent malformed settings of queues: {error}") from error
+            case other:
+                raise self._unexpected(other)
+
     def close(self) -> None:
         """Have the node remove its copy, if it made one."""
         if self._copy_id:
@@ -95,16 +108,28 @@ def take(endpoint: Endpoint, store: Store, name: str, cluster: str, schedule: st
         members = _connect(endpoint, opened)
         opened.callback(_all, members, Member.close)
         _all(members, Member.begin)
+        found = [entry for member in members for entry in member.settings()]
         _all(members, Member.end)  # no copy ends before all have begun: see disqued.persistence.backup
         _all(members, lambda member: store.write(f"{name}/{member.described().object}", member.parts()))
+        settings = _write_settings(store, name, found)
     copies = tuple(member.described() for member in members)
-    written = Manifest(name, cluster, schedule, started_at, 0.0, __version__, 0, copies)
+    written = Manifest(name, cluster, schedule, started_at, 0.0, __version__, 0, copies, settings)
     jobs = count_jobs(store, written)
-    store.settle(map(written.path, copies))
+    store.settle([*map(written.path, copies), written.path(settings)])
     complete = replace(written, jobs=jobs, completed_at=time.time())
     store.write_small(f"{name}/{MANIFEST}", complete.encode())
     store.settle([f"{name}/{MANIFEST}"])
     return complete
+
+
+def _write_settings(store: Store, name: str, found: Iterable[Entry]) -> SettingsCopy:
+    """Write what all members together know of settings and purges: members differ for seconds after a change."""
+    merged = Entries()
+    for entry in found:
+        merged.put(entry)
+    data = encode(merged.all())
+    store.write_small(f"{name}/{SETTINGS}", data)
+    return SettingsCopy(SETTINGS, len(data), hashlib.sha256(data).hexdigest())
 
 
 def _connect(endpoint: Endpoint, opened: ExitStack) -> list[Member]:

@@ -66,6 +66,11 @@ def _close(state: NodeState, session: Session, args: list[bytes]) -> None:
     session.reply_ok()
 
 
+def _settings(state: NodeState, session: Session, _args: list[bytes]) -> None:
+    """Reply with the file of the settings that all members share."""
+    session.reply_bulk(state.events.settings_file())
+
+
 def _made(state: NodeState, backup_id: bytes) -> Backup:
     """The copy with this ID; its client still wants it."""
     made = aof_of(state).backup
@@ -160,6 +165,7 @@ _SUBCOMMANDS: Final = {
     b"END": Subcommand(_end, 3, 3),
     b"READ": Subcommand(_read, 4, 4),
     b"CLOSE": Subcommand(_close, 3, 3),
+    b"SETTINGS": Subcommand(_settings, audited=always),
 }
 
 COMMAND: Final[Command] = Command(
@@ -169,7 +175,7 @@ COMMAND: Final[Command] = Command(
     backup,
     "server",
     "Copies all jobs of this node to the client; disque-backup makes a backup of a cluster with it.",
-    "BEGIN | END id | READ id offset | CLOSE id",
+    "BEGIN | END id | READ id offset | CLOSE id | SETTINGS",
     "O(jobs)",
     categories=("admin", "dangerous"),
     subcommands=_SUBCOMMANDS,

@@ -24,6 +24,7 @@ from disqued.settings.entries import (
     mark_of,
     mark_value,
 )
+from disqued.settings.file import encode
 from disqued.settings.saving import SettingsFile
 from disqued.settings.sharing import Peers
 
@@ -128,6 +129,10 @@ class SettingsRoom(Room):
     def purge_unsaved(self) -> str | None:
         """Why the file does not have all marks."""
         return None if self.file.saved == self.file.changes else self.file.error
+
+    def settings_file(self) -> bytes:
+        """The entries as the file has them."""
+        return encode(self.entries.all())
 
     def last_records(self) -> str:
         """Write what is not written. A node ends without that, because the other nodes have it too."""

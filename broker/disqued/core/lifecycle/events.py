@@ -149,6 +149,10 @@ class Listener:
         """Why the marks of purges are not on the disk of this node; None if they are, empty while they are written."""
         return None
 
+    def settings_file(self) -> bytes:
+        """The file with the settings that all members share, as it would be written now; empty if there is none."""
+        return b""
+
     def copies_missing(self, job: Job, confirmed: NodeIds) -> None:
         """A job was placed before all of its copies were confirmed: the others must still be asked for."""
 
@@ -240,6 +244,7 @@ class Events(Listener):
         self._expiring: list[Listener] = []
         self._purge_wanted: list[Listener] = []
         self._purge_unsaved: list[Listener] = []
+        self._settings_file: list[Listener] = []
         self._copies_missing: list[Listener] = []
         self._acknowledged: list[Listener] = []
         self._named_job_ended: list[Listener] = []
@@ -435,6 +440,12 @@ class Events(Listener):
         for listener in self._purge_unsaved:
             return listener.purge_unsaved()
         return None
+
+    def settings_file(self) -> bytes:
+        """Ask; without a room that keeps settings there are none."""
+        for listener in self._settings_file:
+            return listener.settings_file()
+        return b""
 
     def copies_missing(self, job: Job, confirmed: NodeIds) -> None:
         """Pass the event on."""
