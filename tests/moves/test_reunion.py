@@ -46,3 +46,19 @@ def test_one_acknowledgement_then_ends_it_everywhere(cluster: Cluster) -> None:
     cluster.run(seconds=5)
     assert is_over(cluster, job_id)
     assert cluster.copies(job_id) == []
+
+
+def test_one_of_them_stays_queued_also_if_both_nodes_know_that_the_other_one_has_it(cluster: Cluster) -> None:
+    first, second, third = cluster.members
+    client = first.client()
+    client.send("ADDJOB", "mail", "body", 1000, "REPLICATE", 3, "RETRY", 20, "ID", MIDDLE)
+    cluster.until(lambda: not client.silent, within_s=2)
+    job_id = client.next_reply()
+    assert isinstance(job_id, bytes)
+    cluster.partition([first], [second, third])
+    cluster.run(seconds=60)
+    assert len(cluster.copies(job_id, "queued")) == 2
+    cluster.heal()
+    cluster.until(cluster.is_whole, within_s=60)
+    cluster.run(seconds=5)
+    assert len(cluster.copies(job_id, "queued")) == 1

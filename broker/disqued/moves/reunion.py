@@ -1,8 +1,9 @@
 """After a partition: two sides may have added the same job, because its ID was given or derived.
 
-When a node can be reached again, this node tells it of each such job whose home it is, unless it is listed as a holder
-(WILLQUEUE, as a node that imports a job does). A node that has the job too lists this one from then on, and answers.
-The rules for two holders that queue a job leave one of them queued, and an acknowledgement reaches both.
+When a node can be reached again, this node tells it of each such job whose home it is (WILLQUEUE, as a node that
+imports a job does). A node that has the job too lists this one from then on, and answers. A listed holder gets the
+message only for jobs that are queued here: both may have queued the job while they could not reach each other. The
+rules for two holders that queue a job leave one of them queued, and an acknowledgement reaches both.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from mypy_extensions import i64, mypyc_attr
 from disqued.bus import kinds
 from disqued.core.cluster.holders import lists
 from disqued.core.cluster.peer import Peer
-from disqued.core.jobs.job import ACKED, WAIT_REPL
+from disqued.core.jobs.job import ACKED, QUEUED, WAIT_REPL
 from disqued.core.runtime.outbox import send
 from disqued.core.runtime.state import NodeState
 from disqued.jobmessages import send_setack
@@ -54,10 +55,14 @@ class Reunion:
                 del self._left[node_id]
 
     def _tell(self, peer: Peer, job_id: bytes) -> None:
-        """Tell a node of a job if it is a home of the job and does not know of this node's copy."""
+        """Tell a node of a job if it may not know of this node's copy, or may have it queued as well."""
         state = self._state
         job = state.lifecycle.table.named.get(job_id)
-        if job is None or job.state == WAIT_REPL or (job.delivered is not None and lists(job.delivered, peer.id)):
+        if job is None or job.state == WAIT_REPL:
+            return
+        if job.delivered is not None and lists(job.delivered, peer.id):
+            if job.state == QUEUED:
+                send(state, peer, state.bus.about_job(kinds.WILLQUEUE, job_id))
             return
         if peer.id not in homes(state, job_id, i64(job.repl)):
             return
