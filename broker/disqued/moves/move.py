@@ -23,12 +23,13 @@ from mypy_extensions import i64, mypyc_attr
 from disqued.bus import kinds
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.job import ACKED, BCAST_WILLQUEUE, LEASED, NOBODY, QUEUED, WAIT_REPL, Job, NodeIds
+from disqued.core.lifecycle.lifecycle import COUNT_DELIVERY, SILENT
 from disqued.core.runtime.outbox import send, tell_holders
 from disqued.core.runtime.state import NodeState
 from disqued.core.telemetry.counter import Counter
 from disqued.core.timers.alarm import Alarm
 from disqued.placing.asking import Asking
-from disqued.placing.homes import by_score, is_home
+from disqued.placing.homes import best, is_home
 from disqued.placing.rivals import RACE_MS, Rivals, is_being_added
 from disqued.placing.targets import choose
 
@@ -245,7 +246,8 @@ class Moving:
             if move.rivals.won or successor.flags & BCAST_WILLQUEUE:  # a home queues it, now or later
                 state.lifecycle.place_elsewhere(successor)
             else:
-                state.lifecycle.place(successor, state.now_ms)
+                is_alone = move.rivals.none and len(move.confirmed) == len(successor.delivered or NOBODY)
+                state.lifecycle.place(successor, state.now_ms, SILENT if is_alone else COUNT_DELIVERY)
             if i64(len(move.confirmed)) < i64(successor.repl):
                 state.events.copies_missing(successor, move.confirmed)
             return True
@@ -257,7 +259,7 @@ class Moving:
         if not linked:
             return False
         if not move.rivals.won:
-            home = by_score(successor.id, linked)[0]
+            home = best(successor.id, linked, 1)[0]
             send(state, home, state.bus.about_job(kinds.ENQUEUE, successor.id, 0, kinds.TRANSFER))
         state.lifecycle.drop(successor)
         return True

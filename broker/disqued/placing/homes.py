@@ -33,7 +33,9 @@ def keeps_copies(state: NodeState) -> bool:
 
 def is_home(state: NodeState, job_id: bytes, copies: i64) -> bool:
     """Whether this node is a home of the job and keeps new jobs."""
-    return keeps_copies(state) and state.view.node_id in homes(state, job_id, copies)
+    if not keeps_copies(state):
+        return False
+    return i64(len(state.view.reachable)) < copies or state.view.node_id in homes(state, job_id, copies)
 
 
 def by_score(job_id: bytes, peers: list[Peer]) -> list[Peer]:
@@ -43,6 +45,11 @@ def by_score(job_id: bytes, peers: list[Peer]) -> list[Peer]:
         key=lambda peer: (peer.features & kinds.FEATURE_ATTRIBUTES != 0, score(job_id, peer.id), peer.id),
         reverse=True,
     )
+
+
+def best(job_id: bytes, peers: list[Peer], count: i64) -> list[Peer]:
+    """The first `count` of the nodes in that order; if there are no more, all of them as they are."""
+    return peers if i64(len(peers)) <= count else by_score(job_id, peers)[:count]
 
 
 def live_holders(state: NodeState, job: Job) -> list[bytes]:

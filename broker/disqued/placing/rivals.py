@@ -36,6 +36,11 @@ class Rivals:
         self._answers.setdefault(node_id, int(answer))
 
     @property
+    def none(self) -> bool:
+        """Whether each home that answered got the job from this node first."""
+        return not any(self._answers.values())
+
+    @property
     def had(self) -> bool:
         """Whether another node added the job a while ago."""
         return kinds.HAD in self._answers.values()

@@ -12,7 +12,7 @@ from disqued.core.cluster.peer import Peer
 from disqued.core.cluster.zones import ZoneSpread
 from disqued.core.jobs.job import Job, NodeIds
 from disqued.core.runtime.state import NodeState
-from disqued.placing.homes import by_score
+from disqued.placing.homes import best
 
 
 def choose(state: NodeState, job: Job, holders: NodeIds, count: i64) -> list[Peer]:
@@ -34,7 +34,7 @@ def choose(state: NodeState, job: Job, holders: NodeIds, count: i64) -> list[Pee
         else:
             free.append(peer)
     if job.is_named:
-        return by_score(job.id, free + slow)[:count]
+        return best(job.id, free + slow, count)
     if state.view.zoned:
         return _spread(state, free, slow, holders, count)
     _sample(state, free, count)

@@ -9,7 +9,7 @@ from disqued.bus import kinds
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.job import Job
 from disqued.core.runtime.state import NodeState
-from disqued.placing.homes import by_score
+from disqued.placing.homes import best
 from disqued.replication.counters import EXTERNAL_REPLICATIONS
 
 
@@ -29,7 +29,7 @@ def queue_elsewhere(state: NodeState, job: Job) -> bool:
     if not linked:
         return False
     if job.is_named:
-        linked = by_score(job.id, linked)[:1]
+        linked = best(job.id, linked, 1)
     link = linked[int(state.host.random() * len(linked))].link
     assert link is not None
     state.ready.put(link, state.bus.about_job(kinds.ENQUEUE, job.id, job.delay_s))

@@ -107,13 +107,21 @@ class Attributes:
     def __init__(self, packed: bytes, *, is_shared: bool = False) -> None:
         self.packed = packed
         self.is_shared: bool = is_shared
-        self.named: bool = self.get(NAMED) is not None
-        self.dead: bool = self.get(DEAD) is not None
+        self.named: bool = False
+        self.dead: bool = False
         """Whether the job is a dead letter."""
         self.priority: i64 = 0
-        value = self.get(PRIORITY)
-        if value is not None:
-            self.priority = _I32.unpack(value)[0]
+        at: i64 = HEAD_BYTES
+        end: i64 = len(packed)
+        while at < end:
+            tag = packed[at]
+            if tag == NAMED:
+                self.named = True
+            elif tag == DEAD:
+                self.dead = True
+            elif tag == PRIORITY:
+                self.priority = _I32.unpack_from(packed, at + _ENTRY_BYTES)[0]
+            at += _ENTRY_BYTES + read_u32(packed, at + 1)
 
     @property
     def size_bytes(self) -> i64:

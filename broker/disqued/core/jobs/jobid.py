@@ -33,7 +33,11 @@ _STAMP_TO: Final = 27
 """The position of the stamp in an ID."""
 MAX_TTL_S: Final = (1 << 32) - 1
 """The largest time to live: it has 32 bits on the wire."""
+_TTL_FROM: Final = 36
+"""The position of the time to live."""
 _DASH: Final = 45
+_HEX_DIGITS: Final = bytes([max(b"0123456789abcdef".find(bytes((byte,)).lower()), 0) for byte in range(256)])
+"""The value of each character; 0 of one that is no hex digit."""
 _MADE: Final = re.compile(rb"D-[0-9a-fA-F]{8}-[A-Za-z0-9+/]{24}-[0-9a-fA-F]{4}")
 
 
@@ -104,11 +108,10 @@ def require_job_ids(words: list[bytes], first: int) -> None:
 
 def ttl_minutes(job_id: bytes) -> int:
     """The TTL field of an ID, in minutes; odd for at-least-once jobs. A character that is no hex digit counts as 0."""
-    minutes = 0
-    for character in job_id[36:40].lower():
-        digit = b"0123456789abcdef".find(bytes((character,)))
-        minutes = minutes * 16 + max(digit, 0)
-    return minutes
+    minutes: i64 = 0
+    for at in range(_TTL_FROM, JOB_ID_BYTES):
+        minutes = minutes * 16 + _HEX_DIGITS[job_id[at]]
+    return int(minutes)
 
 
 def ttl_range_s(job_id: bytes) -> tuple[int, int]:

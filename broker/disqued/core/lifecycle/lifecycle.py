@@ -139,8 +139,8 @@ class Lifecycle(WakeTimes):
         self.plan(job, now_ms)
         self._arm(job)
 
-    def place(self, job: Job, now_ms: i64) -> None:
-        """Activate a job that has its copies, and queue it unless it has a delay."""
+    def place(self, job: Job, now_ms: i64, counting: i64 = COUNT_DELIVERY) -> None:
+        """Activate a job that has its copies, and queue it unless it has a delay. SILENT: no node must be told."""
         if job.state != WAIT_REPL:
             return
         self.unplaced_jobs -= 1
@@ -151,7 +151,7 @@ class Lifecycle(WakeTimes):
             self._delay(job)
             self._arm(job)
         else:
-            self.enqueue(job, now_ms, COUNT_DELIVERY)
+            self.enqueue(job, now_ms, counting)
 
     def place_elsewhere(self, job: Job) -> None:
         """Activate a job that has its copies, and that another holder has queued meanwhile."""
@@ -344,7 +344,7 @@ class Lifecycle(WakeTimes):
                 job.additional_deliveries += 1
         elif counting != UNCOUNTED or not job.flags & BCAST_QUEUED:
             job.flags |= BCAST_QUEUED
-            if not job.is_named and (counting == SILENT or not self._is_expected_elsewhere(job, now_ms)):
+            if counting == SILENT or not (job.is_named or self._is_expected_elsewhere(job, now_ms)):
                 return
             counting = SILENT
         if job.delivered is not None:
