@@ -107,3 +107,20 @@ def test_a_move_that_takes_long_continues_after_the_reply(cluster: Cluster) -> N
     cluster.run(seconds=240)
     assert is_over(cluster, job_id)
     assert sum(len(jobs_in(member.client(), OTHER)) for member in cluster.members) == 1
+
+
+@pytest.mark.parametrize("apart_ms", [0, 1, 2, 3])
+def test_two_nodes_that_move_a_job_at_once_make_one_successor_that_one_of_them_queues(
+    cluster: Cluster, apart_ms: int
+) -> None:
+    job_id = id_of(cluster, adding(cluster, "REPLICATE", 3))
+    most = 0
+    for member in cluster.members[:2]:
+        member.client().send("MOVEJOB", job_id, "TO", "other")
+        cluster.run(milliseconds=apart_ms)
+    for _ in range(1500):
+        cluster.run(milliseconds=1)
+        most = max(most, sum(len(jobs_in(member.client(), OTHER)) for member in cluster.members))
+    assert most == 1
+    assert sum(len(jobs_in(member.client(), OTHER)) for member in cluster.members) == 1
+    assert is_over(cluster, job_id)
