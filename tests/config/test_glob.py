@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from disqued.config.glob import glob_match
+from disqued.config.glob import Glob, glob_match
 
 
 @pytest.mark.parametrize(
@@ -97,3 +98,23 @@ def test_what_the_last_star_matches_is_not_looked_at(pattern: bytes, matches: bo
     name = Watched(b"mail:" + b"x" * 1000 + b":eu")
     assert glob_match(pattern, name) == matches
     assert name.looks <= len(pattern)
+
+
+def test_patterns_take_little_memory() -> None:
+    """A cluster may have thousands of patterns of a thousand bytes."""
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        kept = [Glob(b"%d" % number + b"abcdefgh" * 125) for number in range(100)]
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (after - before) / len(kept) < 12_000
+
+
+def test_a_name_without_the_literal_part_of_a_pattern_is_not_looked_at() -> None:
+    name = Watched(b"aaaa" * 200)
+    for number in range(100):
+        assert not Glob(b"*aa*:part%d:*" % number).matches(name)
+    assert name.looks == 0
+    assert Glob(b"*[ab]*\\*?").matches(b"xa*c")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from typing import cast
 
@@ -9,6 +10,8 @@ import pytest
 
 from disqued.client import ResponseError
 from disqued.core.host import disk
+from disqued.settings.entries import SETTING
+from disqued.settings.room import settings_of
 from disqued.testing.local import LocalClient, LocalNode, Reply
 
 
@@ -168,3 +171,21 @@ def test_reset_of_the_cluster_forgets_the_settings(local: LocalNode, client: Loc
     local.run(seconds=1)
     local.restart()
     assert local.client().call("QCONF", "*", "SHOW") == []
+
+
+@pytest.mark.parametrize("pattern", [b"*" + b"q" * 1000, b"[abcdefgh]" * 90])
+def test_the_memory_of_long_patterns_counts(local: LocalNode, pattern: bytes) -> None:
+    room = settings_of(local.node.state)
+    counted = room.buffered_bytes()
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for number in range(50):
+            room.change(SETTING, pattern + b"%d" % number, {b"limit": b"3"})
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < room.buffered_bytes() - counted
+    for number in range(50):
+        room.change(SETTING, pattern + b"%d" % number, {b"limit": None})
+    assert local.node.state.lifecycle.queues.index.pattern_bytes == 0

@@ -7,10 +7,15 @@ used because it writes negation as `!` and has no escapes.
 
 from __future__ import annotations
 
+import sys
 from typing import Final
 
 _ANY: Final = frozenset(range(256))
 _STAR: Final = None
+_OBJECT_BYTES: Final = 250
+"""The memory of a pattern without its parts, measured."""
+_ONE: Final = tuple(frozenset((byte,)) for byte in range(256))
+"""The sets with one byte, which all patterns share: a set takes 200 bytes."""
 
 _Token = frozenset[int] | None
 """The bytes that match at one position; `_STAR` matches any sequence of bytes."""
@@ -28,10 +33,17 @@ class Glob:
         self._tokens = _tokens(pattern)
         stars = [at for at, token in enumerate(self._tokens) if token is _STAR]
         self._last_star = stars[-1] if stars else -1
+        self._literal = _longest_literal(self._tokens)
+
+    @property
+    def used_bytes(self) -> int:
+        """The memory that the pattern takes; what patterns share does not count."""
+        own = [token for token in self._tokens if token is not _STAR and 1 < len(token) < len(_ANY)]
+        return _OBJECT_BYTES + len(self._literal) + 9 * len(self._tokens) + sum(map(sys.getsizeof, own))
 
     def matches(self, name: bytes) -> bool:
         """Whether the pattern matches the whole name."""
-        return _match(self._tokens, self._last_star, name)
+        return self._literal in name and _match(self._tokens, self._last_star, name)
 
 
 def _match(tokens: list[_Token], last_star: int, name: bytes) -> bool:
@@ -76,8 +88,21 @@ def _tokens(pattern: bytes) -> list[_Token]:
             if byte == b"\\" and at < len(pattern):
                 byte = pattern[at : at + 1]
                 at += 1
-            tokens.append(frozenset(byte))
+            tokens.append(_ONE[byte[0]])
     return tokens
+
+
+def _longest_literal(tokens: list[_Token]) -> bytes:
+    """The longest sequence of bytes that every matching name has. Most names of others do not have it."""
+    longest = found = b""
+    for token in tokens:
+        if token is not _STAR and len(token) == 1:
+            found += bytes(token)
+            if len(found) > len(longest):
+                longest = found
+        else:
+            found = b""
+    return longest
 
 
 def _class(pattern: bytes, at: int) -> tuple[frozenset[int], int]:

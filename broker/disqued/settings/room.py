@@ -88,8 +88,10 @@ class SettingsRoom(Room):
         self.applying.proceed()
 
     def buffered_bytes(self) -> i64:
-        """The memory of the entries."""
-        return 3 * self.entries.wire_bytes + _BYTES_PER_ENTRY * len(self.entries)
+        """The memory of the entries, and of the patterns among them."""
+        entries = self.entries
+        patterns: i64 = self.state.lifecycle.queues.index.pattern_bytes
+        return 3 * entries.wire_bytes + _BYTES_PER_ENTRY * len(entries) + patterns
 
     def peer_forgotten(self, peer: Peer) -> None:
         """Forget its digest."""

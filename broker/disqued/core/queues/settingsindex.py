@@ -55,6 +55,8 @@ class SettingsIndex:
         """Whether anything is set."""
         self._rows: dict[bytes, dict[bytes, bytes]] = {}
         """The values by setting, by the name or pattern for which they are set."""
+        self.pattern_bytes: i64 = 0
+        """The memory that the patterns take."""
         self._patterns: dict[bytes, list[_Pattern]] = {}
         """By their beginning."""
         self._lengths: dict[int, int] = {}
@@ -98,12 +100,15 @@ class SettingsIndex:
             found = []
             self._patterns[beginning] = found
             self._lengths[len(beginning)] = self._lengths.get(len(beginning), 0) + 1
-        found.append(_Pattern(name))
+        pattern = _Pattern(name)
+        self.pattern_bytes += pattern.glob.used_bytes
+        found.append(pattern)
 
     def _remove_pattern(self, name: bytes) -> None:
         if not is_pattern(name):
             return
         beginning = _beginning(name)
+        self.pattern_bytes -= Glob(name).used_bytes
         left = [pattern for pattern in self._patterns[beginning] if pattern.name != name]
         if left:
             self._patterns[beginning] = left
