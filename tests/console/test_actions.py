@@ -12,7 +12,7 @@ from disqued.console.text import key_of
 from disqued.core.jobs.attributes import MAX_REASON_BYTES
 from disqued.core.jobs.jobid import JOB_ID_BYTES
 from disqued.httproutes import MAX_NAME_BYTES
-from disqued.moves.redrive import MOST_PATTERN_BYTES
+from disqued.moves.redrivetask import MOST_PATTERN_BYTES
 
 JOB = "D-" + "0" * 38
 

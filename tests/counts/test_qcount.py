@@ -243,6 +243,7 @@ def test_wrong_options_are_refused(client: LocalClient, words: tuple[str | int, 
         (kinds.COUNTED, pack_answer(1, [])),
         (kinds.COUNTED, pack_answer(1, [1, 2]) + b"x"),
         (kinds.COUNTED, pack_answer(1, [1] * 65)),
+        (kinds.COUNTED, pack_answer(1, [1, 2, (1 << 64) - 1])),
         (kinds.COUNTED, pack_answer(77, [1, 2, 3, 4])),
     ],
 )
@@ -257,3 +258,22 @@ def test_malformed_and_unexpected_frames_are_ignored(local: LocalNode, kind: int
     client.send("QCOUNT", "mail", "TIMEOUT", 100)
     local.run(milliseconds=300)
     assert jobs(flat(client.next_reply())) == {}
+
+
+def test_huge_figures_of_another_node_are_not_added(local: LocalNode) -> None:
+    node = ScriptedNode(local, b"10.0.0.9", extension=extension(FEATURE_COUNTS, 17711, NOBODY, b"only-run"))
+    node.join()
+    client = local.client()
+    client.send("QCOUNT", "mail", "TIMEOUT", 100)
+    node.deliver(node.link, node.writer.other(kinds.COUNTED, pack_answer(1, [(1 << 64) - 1] * 4)))
+    local.run(milliseconds=300)
+    assert jobs(flat(client.next_reply())) == {}
+
+
+def test_a_name_that_no_frame_can_have_is_refused_and_breaks_no_link(cluster: Cluster) -> None:
+    one = cluster.members[0]
+    assert one.client().raw("QCOUNT", "x" * 70_000) == b"-ERR QCOUNT takes names of at most 65536 bytes\r\n"
+    client = one.client()
+    client.send("QCOUNT", "x" * 65_536)
+    cluster.run(seconds=1)
+    assert flat(client.next_reply())["nodes-answered"] == 3

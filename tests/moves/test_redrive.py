@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from disqued.bus import kinds
 from disqued.moves.redrivetask import MalformedError, RedriveMessage, Task, unpack
+from disqued.moves.redriving import MOST_TASKS
 from disqued.testing.cluster import Cluster
 from disqued.testing.local import LocalClient, LocalNode
 from moves.test_dead_letters import DEAD, MAIL, fail, jobs_in, limited
@@ -180,11 +181,32 @@ def test_bad_frames_are_ignored(cluster: Cluster) -> None:
     link = sender.node.state.view.peers[receiver.id].link
     assert link is not None
     good = RedriveMessage(b"grant", Task(DEAD, b"", b"", 0, 1), 5).pack()
-    for payload in (b"", b"\xff\xff\xff\xff", good[:-1], good + good, good.replace(b"grant", b"giant")):
+    unacceptable = [
+        RedriveMessage(b"report", Task(DEAD, b"", b"", 0, 1), left=1 << 31),
+        RedriveMessage(b"grant", Task(b"q" * 70_000, b"", b"", 0, 1), 5),
+        RedriveMessage(b"grant", Task(DEAD, b"", b"*" * 300, 0, 1), 5),
+    ]
+    malformed = [b"", b"\xff\xff\xff\xff", good[:-1], good + good, good.replace(b"grant", b"giant")]
+    for payload in (*malformed, *[message.pack() for message in unacceptable]):
         sender.node.ready.put(link, sender.node.state.bus.other(kinds.REDRIVE, payload))
     sender.flush()
     cluster.run(seconds=1)
-    assert sum("Ignoring a REDRIVE" in text for _, text in receiver.host.log_lines) == 5
+    assert sum("Ignoring a REDRIVE" in text for _, text in receiver.host.log_lines) == 8
+
+
+def test_names_that_no_frame_can_have_are_refused(client: LocalClient) -> None:
+    for words in (["x" * 70_000], ["mail.dead", "TO", "x" * 70_000]):
+        assert client.raw("REDRIVE", *words) == b"-ERR REDRIVE takes names of at most 65536 bytes\r\n"
+
+
+def test_a_task_that_runs_can_be_ended_however_many_others_are_started(client: LocalClient) -> None:
+    for number in range(MOST_TASKS):
+        assert client.call("REDRIVE", f"q{number}") == b"started"
+    assert client.raw("REDRIVE", "another").startswith(b"-ERR 256 REDRIVEs run on this node")
+    assert client.call("REDRIVE", "q0", "CANCEL") == b"OK"
+    assert client.call("REDRIVE", "another") == b"started"
+    assert client.call("REDRIVE", "q0", "STATUS") is None
+    assert client.call("REDRIVE", "q1", "CANCEL") == b"OK"
 
 
 @given(st.binary(max_size=200))

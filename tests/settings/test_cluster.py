@@ -218,12 +218,16 @@ def test_unacceptable_entries_are_refused_and_the_others_taken() -> None:
         hostile.entry(b"q", b"dead", b"v" * 1025),
         hostile.entry(b"q", ahead_ms=400 * DAY_MS),
         make(1, b"q", b"ttl", b"1", int(hostile.local.now_ms), b"\xff" * 40),
+        make(0, b"q", b"ttl", b"1", int(hostile.local.now_ms), hostile.node.id),
     ]
     for entry in bad:
         hostile.send(entry.wire + hostile.entry(b"good").wire)
     assert hostile.rows == [[b"good", b"ttl", b"60"], MINE]
     assert hostile.warnings
-    assert b"settings_refused:6" in hostile.local.client().raw("INFO", "settings")
+    assert b"settings_refused:7" in hostile.local.client().raw("INFO", "settings")
+    hostile.local.run(seconds=1)
+    hostile.local.restart()
+    assert len(settings_of(hostile.local.node.state).entries) == 2
 
 
 def test_values_and_settings_of_another_release_are_kept_without_effect() -> None:

@@ -39,6 +39,8 @@ its list of nodes. Longer frames are rejected; frames with several jobs are far 
 MAX_UNKNOWN_BYTES: Final = 1 << 20
 """The longest frame of an unknown type or version, or on a link that does not belong to a member. Such frames are
 ignored, so little is stored for them."""
+MAX_NAME_BYTES: Final = 1 << 16
+"""The longest name of a queue in messages of unknown content: names of clients may have more bytes than these take."""
 MAX_UNPROVEN_BYTES: Final = 1 << 10
 """The longest frame from a node that must prove the secret of the cluster first."""
 MAX_BATCH_BYTES: Final = 2 << 20

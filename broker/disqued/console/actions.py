@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from disqued.console.text import name_of
-from disqued.moves.redrive import MOST_PATTERN_BYTES as MAX_PATTERN_BYTES
+from disqued.moves.redrivetask import MOST_PATTERN_BYTES as MAX_PATTERN_BYTES
 
 MAX_JOBS: Final = 50
 MAX_BYTES: Final = 4096

@@ -19,6 +19,8 @@ PURGED: Final = 2
 """How many jobs of the queue a purge deleted on the node; the version is that of its mark (`settings.entries`)."""
 MOST_FIGURES: Final = 64
 """A COUNTED with more is malformed."""
+MOST_JOBS: Final = 1 << 40
+"""So has one with a greater figure: no node has so many jobs, and the sum must be an integer of the protocol."""
 _QUESTIONS: Final = frozenset((JOBS, PURGED))
 _HEAD: Final = struct.Struct(">IBQ")
 _NUMBER: Final = struct.Struct(">I")
@@ -65,6 +67,7 @@ def unpack_answer(payload: bytes) -> tuple[int, list[int]]:
     size = len(payload) - _NUMBER.size
     if size <= 0 or size % _FIGURE_BYTES or size > MOST_FIGURES * _FIGURE_BYTES:
         raise MalformedError(f"an answer of {len(payload)} bytes")
-    return _NUMBER.unpack_from(payload)[0], list(
-        struct.unpack_from(f">{size // _FIGURE_BYTES}Q", payload, _NUMBER.size)
-    )
+    figures = list(struct.unpack_from(f">{size // _FIGURE_BYTES}Q", payload, _NUMBER.size))
+    if max(figures) > MOST_JOBS:
+        raise MalformedError(f"a figure of {max(figures)}")
+    return _NUMBER.unpack_from(payload)[0], figures

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from disqued.bus.frame import MAX_NAME_BYTES
 from disqued.core.commands.command import Command
 from disqued.core.commands.longcommand import LongWork
 from disqued.core.commands.scope import first_word
@@ -78,6 +79,8 @@ def reply_nodes(session: Session, collection: Collection) -> None:
 
 def qcount(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Reply with names and numbers as a flat array: the jobs by phase, and how many of the nodes were counted."""
+    if len(args[1]) > MAX_NAME_BYTES:
+        raise ReplyError(f"ERR QCOUNT takes names of at most {MAX_NAME_BYTES} bytes")
     run_long(state, session, Counted(state, counts_of(state).ask_jobs(args[1], timeout_of(args[2:]))))
 
 

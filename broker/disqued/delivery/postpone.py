@@ -9,6 +9,7 @@ The record POSTPONE keeps the time in the append-only file; a delay is worth not
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -32,8 +33,8 @@ POSTPONE_RECORD: Final = b"POSTPONE"
 _SOON_MS: Final = 2 * (WILLQUEUE_LEAD_MS + JITTER_MS)
 _MAX_TOLD_MS: Final = (1 << 32) - 1
 """The message has 32 bits for the delay. A holder asks again when that is over."""
-_WORDS: Final = 4
-"""The number of words in the content of a record: ID, time in unix milliseconds, NACKs, and whether it waits here."""
+_CONTENT: Final = re.compile(rb"(\S{40}) \d{1,18} \d{1,10} [01]")
+"""The content of a record: ID, time in unix milliseconds, NACKs, and whether it waits here."""
 
 
 def postpone(state: NodeState, job: Job, delay_ms: i64, counting: i64) -> bool:
@@ -102,8 +103,8 @@ def parse_record(content: bytes) -> tuple[bytes, int, int]:
 
 def record_fault(words: list[bytes]) -> str:
     """Return what is wrong with a POSTPONE record; empty if nothing is."""
-    parts = words[1].split(b" ")
-    if len(parts) == _WORDS and is_job_id(parts[0]) and b"".join(parts[1:]).isdigit():
+    found = _CONTENT.fullmatch(words[1])
+    if found is not None and is_job_id(found[1]):
         return ""
     return f"POSTPONE with {words[1][:80]!r} instead of a job ID and three numbers"
 

@@ -7,7 +7,7 @@ from typing import Final
 from mypy_extensions import i64, mypyc_attr
 
 from disqued.bus import kinds
-from disqued.bus.frame import Frame
+from disqued.bus.frame import MAX_NAME_BYTES, Frame
 from disqued.core.clients.session import Session
 from disqued.core.cluster.peer import Peer
 from disqued.core.commands.command import Command
@@ -15,13 +15,10 @@ from disqued.core.runtime.audit import always
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.state import NodeState
 from disqued.errors import CommandSyntaxError, NodeLeaving, ReplyError
-from disqued.moves.redrivetask import MalformedError, Task, unpack
-from disqued.moves.redriving import DEFAULT_RATE, FEATURE_REDRIVE, RUNNING, Redrives
+from disqued.moves.redrivetask import MOST_JOBS, MOST_PATTERN_BYTES, MalformedError, Task, unpack
+from disqued.moves.redriving import DEFAULT_RATE, FEATURE_REDRIVE, MOST_TASKS, RUNNING, Redrives
 from disqued.moves.room import moves_of
 from disqued.resp.integers import parse_integer
-
-_MOST: Final = (1 << 31) - 1
-MOST_PATTERN_BYTES: Final = 256
 
 
 @mypyc_attr(acyclic=True)
@@ -31,15 +28,15 @@ class Redrive:
     def __init__(self) -> None:
         self.target = b""
         self.reason = b""
-        self.count = _MOST
+        self.count = MOST_JOBS
         self.rate = DEFAULT_RATE
         self.older_s = 0
 
 
 def _number(word: bytes, name: str) -> int:
     value = parse_integer(word)
-    if value is None or not 1 <= value <= _MOST:
-        raise ReplyError(f"ERR {name} must be between 1 and {_MOST}")
+    if value is None or not 1 <= value <= MOST_JOBS:
+        raise ReplyError(f"ERR {name} must be between 1 and {MOST_JOBS}")
     return value
 
 
@@ -82,12 +79,16 @@ def redrive(state: NodeState, session: Session, args: list[bytes]) -> None:
         session.reply_status(b"OK")
         return
     options = _parse(args)
+    if max(len(queue), len(options.target)) > MAX_NAME_BYTES:
+        raise ReplyError(f"ERR REDRIVE takes names of at most {MAX_NAME_BYTES} bytes")
     if options.target == queue:
         raise ReplyError("ERR The jobs are in that queue already")
     if state.view.leaving:
         raise NodeLeaving
     if redrives.is_running(queue):
         raise ReplyError("ERR a REDRIVE of that queue is running; wait for it, or send REDRIVE with CANCEL first")
+    if redrives.running >= MOST_TASKS:
+        raise ReplyError(f"ERR {redrives.running} REDRIVEs run on this node: wait for one, or cancel one")
     task = Task(queue, options.target, options.reason, options.older_s, state.now_ms)
     redrives.start(task, options.rate, options.count)
     session.reply_status(b"started")

@@ -10,6 +10,7 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
+from disqued.bus.frame import MAX_NAME_BYTES
 from disqued.config.glob import Glob
 from disqued.core.jobs.attributes import DEAD, ORIGIN_QUEUE, REASON
 from disqued.core.jobs.job import Job
@@ -21,6 +22,9 @@ _KINDS: Final = (GRANT, REPORT, CANCEL)
 _WORDS: Final = 10
 _LENGTH_BYTES: Final = 4
 _MOST_DIGITS: Final = 18
+MOST_JOBS: Final = (1 << 31) - 1
+"""The highest number of jobs in a message: products of two such numbers are computed."""
+MOST_PATTERN_BYTES: Final = 256
 
 
 class MalformedError(Exception):
@@ -108,5 +112,7 @@ def unpack(payload: bytes) -> RedriveMessage:
         if not word.isdigit() or len(word) > _MOST_DIGITS:
             raise MalformedError(f"{word[:40]!r} instead of a number")
         numbers.append(int(word))
+    if max(numbers[2:]) > MOST_JOBS or max(map(len, words[1:3])) > MAX_NAME_BYTES or len(words[3]) > MOST_PATTERN_BYTES:
+        raise MalformedError("numbers or names out of range")
     task = Task(words[1], words[2], words[3], numbers[0], numbers[1])
     return RedriveMessage(words[0], task, numbers[2], numbers[3], numbers[4], numbers[5])

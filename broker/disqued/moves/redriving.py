@@ -155,15 +155,22 @@ class Redrives:
         share = self.shares.get(queue)
         return queue in self.told and share is not None and self._state.now_ms - share.heard_ms < SILENT_MS
 
+    @property
+    def running(self) -> int:
+        """The number of tasks that run on this node."""
+        return sum(run.state == RUNNING for run in self.runs.values())
+
     def start(self, task: Task, rate: i64, count: i64) -> None:
         """Run a task on this node."""
-        self._make_room()
+        ended = [queue for queue, run in self.runs.items() if run.state != RUNNING]
+        for queue in ended[: max(len(self.runs) - MOST_TASKS + 1, 0)]:
+            del self.runs[queue]
         run = Run(self, task, rate, count)
         self.runs[task.queue] = run
         self.tick(run)
 
     def _make_room(self) -> None:
-        for remembered in (self.runs, self.shares, self.told):
+        for remembered in (self.shares, self.told):
             while len(remembered) >= MOST_TASKS:
                 del remembered[next(iter(remembered))]
 

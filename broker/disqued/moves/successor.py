@@ -31,13 +31,14 @@ from disqued.core.jobs.jobid import ttl_range_s
 
 _PERSON: Final = b"disque-move"
 _DIGEST_BYTES: Final = 18
+_MOST_MOVES: Final = (1 << 31) - 2
 _LEAST_LIFE_S: Final = 60
 """The TTL in the ID of a job has whole minutes, so a life that comes from there may be 0."""
 
 
 def moves_of(job: Job) -> int:
     """How many moves led to a job."""
-    return 0 if job.extra is None else job.extra.number(MOVES)
+    return 0 if job.extra is None else min(max(job.extra.number(MOVES), 0), _MOST_MOVES)
 
 
 def successor_id(old_id: bytes, target: bytes, moves: int) -> bytes:

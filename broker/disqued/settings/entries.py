@@ -107,6 +107,8 @@ def make(
 
 def fault_of(entry: Entry, now_ms: int) -> str:
     """What makes an entry of another node unacceptable; empty if nothing does."""
+    if entry.kind == 0:
+        return "an entry of kind 0"
     if not 1 <= len(entry.name) <= MOST_NAME_BYTES:
         return f"a name of {len(entry.name)} bytes"
     if not 1 <= len(entry.key) <= _MOST_KEY_BYTES or len(entry.value) > MOST_VALUE_BYTES:
