@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from disqued.core.jobs.job import DELAYED, Job
+from disqued.delivery.postpone import POSTPONE_RECORD, record_fault
 from disqued.testing.cluster import Cluster, Member
 from disqued.testing.local import LocalClient, LocalNode
 from replication.adding import adding, id_of
@@ -105,6 +106,35 @@ def test_a_job_that_is_delivered_at_most_once_is_not_postponed(client: LocalClie
     assert isinstance(job_id, bytes)
     client.call("GETJOB", "FROM", "mail")
     assert client.call("NACK", job_id, "DELAY", 5) == 0
+
+
+def test_the_reason_of_a_job_that_is_delivered_at_most_once_does_not_bring_it_back_into_the_file() -> None:
+    local = logging_node()
+    client = local.client()
+    job_id = client.call("ADDJOB", "mail", "body", 0, "RETRY", 0, "REPLICATE", 1)
+    assert isinstance(job_id, bytes)
+    client.call("GETJOB", "FROM", "mail")
+    assert client.call("NACK", job_id, "REASON", "no route to host") == 0
+    local.restart()
+    local.run(seconds=1)
+    assert local.client().call("SHOW", job_id) is None
+
+
+def test_a_late_working_does_not_cut_the_delay_short(local: LocalNode, client: LocalClient) -> None:
+    job_id = taken(client)
+    client.call("NACK", job_id, "DELAY", 3600)
+    assert client.call("WORKING", job_id) == 300
+    local.run(seconds=3590)
+    assert not fetched(client)
+    local.run(seconds=20)
+    assert fetched(client)
+
+
+@pytest.mark.parametrize("rest", [b"1 2", b"1 2 3 4", b"1  1", b"1 2 x", b"-1 2 1", b"9" * 5000 + b" 1 1"])
+def test_a_record_of_anything_else_is_refused_before_it_is_loaded(rest: bytes) -> None:
+    good = b"D-5ca1ab1e-s2cR6zkGp8hgPXHUCeelTYe9-05a1"
+    assert record_fault([POSTPONE_RECORD, good + b" 1800000000000 1 1"]) == ""
+    assert record_fault([POSTPONE_RECORD, good + b" " + rest])
 
 
 def test_the_delay_survives_a_restart_and_a_rewrite() -> None:

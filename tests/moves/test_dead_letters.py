@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from disqued.core.jobs.attributes import MOVES, i32_value, of
 from disqued.core.jobs.job import Job
 from disqued.moves.successor import successor_id
 from disqued.testing.cluster import Cluster, Member
@@ -272,3 +273,45 @@ def test_the_copies_wait_for_nodes_while_too_few_can_be_reached(cluster: Cluster
     cluster.run(seconds=60)
     assert cluster.copies(job_id) == []
     assert (len(dead_ids(cluster)), queued_dead(cluster)) == (1, 1)
+
+
+# --- what must not count, and what must not stop a move ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("given_back", [False, True], ids=["new", "given back"])
+def test_running_a_delayed_job_now_at_any_holder_is_no_attempt(cluster: Cluster, given_back: bool) -> None:
+    one, two, _ = cluster.members
+    one.admin.call("QCONF", "mail", "SET", "limit", 2 if given_back else 1)
+    cluster.run(seconds=1)
+    job_id = id_of(cluster, adding(cluster, "REPLICATE", 3, "DELAY", 0 if given_back else 60))
+    if given_back:
+        one.admin.call("GETJOB", "FROM", "mail")
+        one.admin.call("NACK", job_id, "DELAY", 60)
+    cluster.run(seconds=1)
+    assert two.admin.call("ENQUEUE", job_id) == 1
+    cluster.run(seconds=1)
+    assert dead_ids(cluster) == set()
+    assert cluster.copies(job_id, "queued") == [two]
+    assert two.client().show(job_id)["additional-deliveries"] == 0
+
+
+def test_attempts_count_once_in_a_queue_that_is_its_own_queue_of_dead_letters(client: LocalClient) -> None:
+    limited(client, "limit", 1, "dead", "mail")
+    job_id = client.add("mail")
+    fail(client)
+    assert client.show(job_id)["nacks"] == 1
+    client.call("GETJOB", "FROM", "mail")
+    assert client.call("NACK", job_id, "DEAD") == 0
+    assert client.show(job_id)["nacks"] == 1
+
+
+@pytest.mark.parametrize("moves", [-1, (1 << 31) - 1])
+def test_a_number_of_moves_that_is_no_number_stops_no_move(local: LocalNode, client: LocalClient, moves: int) -> None:
+    limited(client, "limit", 1)
+    job_id = client.add("mail")
+    lifecycle = local.node.state.lifecycle
+    job = lifecycle.table.get(job_id)
+    assert job is not None
+    lifecycle.set_attributes(job, of({MOVES: i32_value(moves)}))
+    fail(client)
+    assert len(jobs_in(client, DEAD)) == 1

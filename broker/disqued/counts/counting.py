@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from disqued.core.jobs.job import ACTIVE, DELAYED, LEASED, POSTPONED, Job
+from disqued.core.jobs.job import POSTPONED, Job
 from disqued.core.jobs.jobid import is_made_by
 from disqued.core.jobs.phases import DELAYED_HERE, NO_PHASE, PHASES, phase_of
 from disqued.core.jobs.walk import Walk
-from disqued.core.lifecycle.times import JITTER_MS
+from disqued.core.lifecycle.delays import is_delayed
 from disqued.placing.homes import live_holders
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Counting:
             totals.figures[phase] += counted
         elif phase != NO_PHASE:
             totals.figures[phase] += 1
-        elif _is_delayed_elsewhere(job, int(self._state.now_ms)) and self._is_first(job):
+        elif is_delayed(job, self._state.now_ms) and self._is_first(job):
             totals.figures[DELAYED_HERE] += 1
 
     def _is_first(self, job: Job) -> bool:
@@ -147,12 +147,3 @@ class Counting:
         for totals in done.values():
             for answer in totals.answers:
                 answer(totals.figures)
-
-
-def _is_delayed_elsewhere(job: Job, now_ms: int) -> bool:
-    """Whether a copy is one of a job that waits on another node for the end of its delay, as far as this node knows."""
-    if job.state != ACTIVE or job.flags & (DELAYED | LEASED) or job.retry_s == 0 or job.requeue_at_ms == 0:
-        return False
-    if job.flags & POSTPONED:
-        return True
-    return job.delay_s > 0 and int(job.requeue_at_ms) - int(job.retry_s) * 1000 - JITTER_MS > now_ms

@@ -11,7 +11,8 @@ from disqued.bus.frame import Frame
 from disqued.core.clients.session import Session
 from disqued.core.cluster.peer import Peer
 from disqued.core.commands.command import Command
-from disqued.core.jobs.job import ACTIVE, DELAYED, DELIVERED, QUEUED, Job
+from disqued.core.jobs.job import ACTIVE, DELIVERED, QUEUED, Job
+from disqued.core.lifecycle.delays import is_delayed
 from disqued.core.lifecycle.lifecycle import COUNT_DELIVERY, COUNT_NACK, SILENT, UNCOUNTED
 from disqued.core.runtime.audit import always
 from disqued.core.runtime.manyjobs import for_each_job, queues_of_jobs
@@ -49,7 +50,7 @@ def _enqueue(state: NodeState, _session: Session, args: list[bytes], first: int,
         if job is None:
             queued += forward(state, args[index], COUNT_DELIVERY, 0)
         else:
-            queued += requeue(state, job, UNCOUNTED if job.flags & DELAYED else COUNT_DELIVERY)
+            queued += requeue(state, job, UNCOUNTED if is_delayed(job, state.now_ms) else COUNT_DELIVERY)
     return queued
 
 

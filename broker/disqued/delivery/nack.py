@@ -66,7 +66,7 @@ class Nack:
             if alone:
                 raise DelayTooLong(int(max(left_ms, 0) // 1000))
             return False
-        if self.reason is not None:
+        if self.reason is not None and (job.retry_s > 0 or self.dead):  # else it is not in the file any more
             state.lifecycle.set_attributes(job, changed(job.extra, {REASON: self.reason}))
         if self.dead:
             return state.events.rejected(job)

@@ -18,6 +18,7 @@ from disqued.jobmessages import job_held_with
 
 FLAGS: Final = (0, kinds.INCR_DELIVERIES, kinds.INCR_NACKS, 0)
 """By what the queueing counts as: SILENT, COUNT_DELIVERY, COUNT_NACK, UNCOUNTED."""
+_FAILED: Final = kinds.INCR_DELIVERIES | kinds.INCR_NACKS
 TIE_MS: Final = 1000
 """Two nodes that requeue a job within this time, and that learn of each other only after the first one delivered it."""
 _RANDOM_AT: Final = 11
@@ -74,6 +75,8 @@ def handle_queued(state: NodeState, peer: Peer, frame: Frame) -> None:
         job.nacks += 1
     if flags & kinds.INCR_DELIVERIES and job.additional_deliveries < MAX_COUNTER:
         job.additional_deliveries += 1
+    if flags & _FAILED and not peer.features & kinds.FEATURE_ATTRIBUTES:
+        state.events.failed_elsewhere(job)
 
 
 def _was_just_taken(state: NodeState, job: Job) -> bool:

@@ -59,7 +59,7 @@ class DeadLetters:
         if counting not in (COUNT_NACK, COUNT_DELIVERY) or job.retry_s == 0:
             return False
         settings = self._state.lifecycle.queues.settings_of(job.queue)
-        if settings is None or not _is_last(job, settings):
+        if settings is None or not _is_last(job, settings, 1) or _is_final(job, settings):
             return False
         if counting == COUNT_NACK:
             job.nacks = min(job.nacks + 1, MAX_COUNTER)
@@ -67,12 +67,26 @@ class DeadLetters:
             job.additional_deliveries = min(job.additional_deliveries + 1, MAX_COUNTER)
         return self._bury(job, settings, LIMIT)
 
+    def failed_elsewhere(self, job: Job) -> None:
+        """Move a job that a node which makes no dead letters queued again, once too often; as the first holder."""
+        settings = self._state.lifecycle.queues.settings_of(job.queue)
+        if settings is None or job.retry_s == 0 or job.id in self._moving:
+            return
+        if not _is_last(job, settings, 0) or _is_final(job, settings):
+            return
+        if live_holders(self._state, job)[0] == self._state.view.node_id:
+            self._state.lifecycle.dequeue(job)  # the move of a job that is not queued here takes it out of other queues
+            self._bury(job, settings, LIMIT)
+
     def rejected(self, job: Job) -> bool:
         """Move a job that a worker rejected."""
         if job.id in self._moving:
             return True
+        settings = self._state.lifecycle.queues.settings_of(job.queue)
+        if _is_final(job, settings):
+            return False
         job.nacks = min(job.nacks + 1, MAX_COUNTER)
-        return self._bury(job, self._state.lifecycle.queues.settings_of(job.queue), REJECTED)
+        return self._bury(job, settings, REJECTED)
 
     def expiring(self, job: Job) -> bool:
         """Move a job whose life is over, if its queue wants that; as the first holder, or after the others had time."""
@@ -118,9 +132,9 @@ class DeadLetters:
             if state.lifecycle.acknowledge(job, state.now_ms):
                 state.events.acknowledged(job)
             return True
-        target = dead_queue(settings, job.queue)
-        if target == job.queue:
+        if _is_final(job, settings):
             return False
+        target = dead_queue(settings, job.queue)
         lives_s: i64 = DEFAULT_DEAD_TTL_S if settings is None else settings.dead_ttl_s
         successor = make(
             job,
@@ -136,10 +150,17 @@ class DeadLetters:
         return True
 
 
-def _is_last(job: Job, settings: QueueSettings) -> bool:
-    """Whether the attempt that is over was the last one of a job."""
+def _is_final(job: Job, settings: QueueSettings | None) -> bool:
+    """Whether the dead letter of a job would arrive in the queue in which the job is."""
+    if settings is not None and settings.drops_dead:
+        return False
+    return dead_queue(settings, job.queue) == job.queue
+
+
+def _is_last(job: Job, settings: QueueSettings, uncounted: i64) -> bool:
+    """Whether the attempt that is over was the last one of a job; so many are not counted yet."""
     limit: i64 = settings.limit
-    if limit == NONE or i64(job.nacks) + i64(job.additional_deliveries) + 1 < limit:
+    if limit == NONE or i64(job.nacks) + i64(job.additional_deliveries) + uncounted < limit:
         return False
     return settings.limit_is_exact or not job.is_dead_letter
 

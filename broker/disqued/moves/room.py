@@ -32,6 +32,10 @@ class MovesRoom(Room):
         """Make a job a dead letter whose last attempt failed."""
         return self.dead.attempt_failed(job, counting)
 
+    def failed_elsewhere(self, job: Job) -> None:
+        """Make a job a dead letter that failed too often at nodes that make none."""
+        self.dead.failed_elsewhere(job)
+
     def rejected(self, job: Job) -> bool:
         """Make a job a dead letter that a worker rejected."""
         return self.dead.rejected(job)

@@ -130,6 +130,9 @@ class Listener:
         """
         return False
 
+    def failed_elsewhere(self, job: Job) -> None:
+        """An attempt failed, is counted, and the job is queued by a node that does not know limits of attempts."""
+
     def rejected(self, job: Job) -> bool:  # noqa: ARG002 - nobody hears
         """A worker wants a job to become a dead letter (NACK DEAD); False if that is impossible."""
         return False
@@ -240,6 +243,7 @@ class Events(Listener):
         self._requeued: list[Listener] = []
         self._about_to_requeue: list[Listener] = []
         self._attempt_failed: list[Listener] = []
+        self._failed_elsewhere: list[Listener] = []
         self._rejected: list[Listener] = []
         self._expiring: list[Listener] = []
         self._purge_wanted: list[Listener] = []
@@ -414,6 +418,11 @@ class Events(Listener):
             if listener.attempt_failed(job, counting):
                 return True
         return False
+
+    def failed_elsewhere(self, job: Job) -> None:
+        """Pass the event on."""
+        for listener in self._failed_elsewhere:
+            listener.failed_elsewhere(job)
 
     def rejected(self, job: Job) -> bool:
         """Ask until a room takes the job over."""

@@ -453,7 +453,8 @@ class Lifecycle(WakeTimes):
         if job.retry_s == 0 or job.requeue_at_ms == 0:
             return
         job.flags |= BCAST_WILLQUEUE
-        job.requeue_at_ms = now_ms + job.retry_s * 1000 + self._jitter_ms()
+        at_ms: i64 = now_ms + job.retry_s * 1000 + self._jitter_ms()
+        job.requeue_at_ms = max(at_ms, job.requeue_at_ms) if job.flags & POSTPONED else at_ms  # for a late WORKING
         self._arm(job)
 
     def acknowledge(self, job: Job, now_ms: i64) -> bool:
