@@ -27,11 +27,12 @@ JOB = "D-" + "0" * 38
         ({"action": "delete", "jobs": [JOB, JOB]}, [b"deljob", JOB.encode(), JOB.encode()]),
         ({"action": "cancel", "jobs": [JOB]}, [b"fastack", JOB.encode()]),
         ({"action": "move", "jobs": [JOB], "queue": "%FF"}, [b"movejob", JOB.encode(), b"TO", b"\xff"]),
-        ({"action": "redrive", "queue": "mail.dead"}, [b"redrive", b"mail.dead"]),
+        ({"action": "redrive", "queue": "mail.dead"}, [b"redrive", b"mail.dead", b"RATE", b"500"]),
         (
-            {"action": "redrive", "queue": "q", "reason": "KeyError: '%5Bx%5D*' %5C%3F"},
-            [b"redrive", b"q", b"REASON", rb"KeyError: '\[x]\*' \\\?"],
+            {"action": "redrive", "queue": "q", "rate": 7, "reason": "KeyError: '%5Bx%5D*' %5C%3F"},
+            [b"redrive", b"q", b"RATE", b"7", b"REASON", rb"KeyError: '\[x]\*' \\\?"],
         ),
+        ({"action": "cancel-redrive", "queue": "%FF"}, [b"redrive", b"\xff", b"CANCEL"]),
     ],
 )
 def test_action_is_one_command(action: object, words: list[bytes]) -> None:
@@ -44,8 +45,8 @@ def test_action_is_one_command(action: object, words: list[bytes]) -> None:
         (b"", "JSON"),
         (b"\xff", "JSON"),
         (b"[" * 3000, "JSON"),
-        (b"[]", "one of: pause, requeue, delete, cancel, move, redrive"),
-        (b"{}", "one of: pause, requeue, delete, cancel, move, redrive"),
+        (b"[]", "one of: pause, requeue, delete, cancel, move, redrive, cancel-redrive"),
+        (b"{}", "one of: pause, requeue, delete, cancel, move, redrive, cancel-redrive"),
         (b'{"action": "flushall"}', "one of"),
         (b'{"action": ["pause"]}', "one of"),
         (b'{"action": "pause", "queue": "q", "pause": "bcast"}', "in, out, all, none"),
@@ -60,6 +61,10 @@ def test_action_is_one_command(action: object, words: list[bytes]) -> None:
         (b'{"action": "redrive"}', "give a queue"),
         (b'{"action": "redrive", "queue": "q", "reason": ""}', "a reason or none"),
         (b'{"action": "redrive", "queue": "q", "reason": 7}', "a reason or none"),
+        (b'{"action": "redrive", "queue": "q", "rate": 0}', "jobs per second"),
+        (b'{"action": "redrive", "queue": "q", "rate": true}', "jobs per second"),
+        (b'{"action": "redrive", "queue": "q", "rate": 1.5}', "jobs per second"),
+        (b'{"action": "cancel-redrive"}', "give a queue"),
         (json.dumps({"action": "delete", "jobs": ["x"] * 51}).encode(), "IDs of 1 to 50 jobs"),
     ],
 )

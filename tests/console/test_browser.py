@@ -152,7 +152,7 @@ def test_dead_letters_are_shown_by_queue_and_reason(open_node: OpenNode, look: L
         fail(node, "mail", body, reason)
     fail(node, "sms", "four", "timeout")
     page = look(node, "#dead")
-    expect(page.locator("#dead-note")).to_have_text("4 on this node.")
+    expect(page.locator("#dead-note")).to_have_text("4 dead letters.")
     expect(page.locator("#dead-groups tbody tr")).to_have_count(3)
     first = page.locator("#dead-groups tbody tr").first
     expect(first).to_contain_text("mail.dead")
@@ -246,7 +246,7 @@ def test_selected_dead_letters_are_redriven_and_deleted(open_node: OpenNode, loo
     page.get_by_role("button", name="Select all shown").click()
     page.get_by_role("button", name="Delete selected").click()
     page.locator("#confirm-yes").click()
-    expect(page.locator("#dead-note")).to_have_text("No dead letters on this node.")
+    expect(page.locator("#dead-note")).to_have_text("No dead letters.")
     assert (node.call("QLEN", "mail"), node.call("QLEN", "mail.dead")) == (1, 0)
 
 
@@ -258,9 +258,36 @@ def test_dead_letters_with_one_reason_are_redriven(open_node: OpenNode, look: Lo
     page.get_by_role("button", name="Redrive mail.dead, time*").click()
     page.locator("#confirm-yes").click()
     expect(page.locator("#live")).to_have_text("Redrive started.")
-    page.get_by_role("button", name="Refresh").last.click()
-    expect(page.locator("#dead-note")).to_have_text("2 on this node.")
+    expect(page.locator("#dead-note")).to_have_text("2 dead letters.")
     assert (node.call("QLEN", "mail"), node.call("QLEN", "mail.dead")) == (1, 2)
+
+
+def test_queue_is_redriven_at_a_rate_and_the_redrive_is_cancelled(open_node: OpenNode, look: Look) -> None:
+    node = open_node("--http-actions", "yes")
+    for number in range(20):
+        fail(node, "mail", str(number), "timeout")
+    fail(node, "sms", "x", "timeout")
+    page = look(node, "#dead")
+    queue = page.locator("#dead-queues tbody tr", has_text="mail.dead")
+    expect(queue.locator("td").first).to_have_text("20")
+    page.locator("#dead-rate").fill("0")
+    page.get_by_role("button", name="Redrive queue mail.dead").click()
+    expect(page.locator("#confirm")).to_be_hidden()
+    page.locator("#dead-rate").fill("1")
+    page.get_by_role("button", name="Redrive queue mail.dead").click()
+    expect(page.locator("#confirm-text")).to_contain_text("up to 1 per second")
+    page.locator("#confirm-yes").click()
+    expect(queue).to_contain_text(re.compile("running: .* moved, .* left, up to 1 per second"))
+    expect(page.get_by_role("button", name="Redrive queue mail.dead")).to_be_hidden()
+    page.get_by_role("button", name="Cancel redrive of mail.dead").click()
+    page.locator("#confirm-yes").click()
+    expect(queue).to_contain_text("cancelled: ")
+    page.locator("#dead-rate").fill("1000")
+    page.get_by_role("button", name="Redrive queue mail.dead").click()
+    page.locator("#confirm-yes").click()
+    expect(page.locator("#dead-note")).to_have_text("1 dead letter.")
+    expect(queue).to_contain_text(re.compile("^mail.dead0done: "))
+    assert (node.call("QLEN", "mail"), node.call("QLEN", "mail.dead"), node.call("QLEN", "sms.dead")) == (20, 0, 1)
 
 
 def test_delayed_jobs_are_run_now_and_canceled(open_node: OpenNode, look: Look) -> None:

@@ -22,6 +22,7 @@ from support.cluster import RealCluster, RealNode
 
 expect.set_options(timeout=20_000)
 
+AT_MOST_ONCE = ("REPLICATE", 1, "RETRY", 0)
 OPS = {"Authorization": "Basic " + b64encode(b"ops:secret").decode()}
 
 
@@ -151,6 +152,87 @@ def test_page_shows_sums_and_members(real: RealCluster, browser: Browser) -> Non
     expect(page.locator("#queues-note")).to_have_text("Without a member that does not answer.")
     expect(page.locator("#queues tbody tr", has_text="mail").locator("td").first).to_have_text("2")
     page.close()
+
+
+def dead_letter(real: RealCluster, node: RealNode, body: str, *options: str | int) -> str:
+    """Add a job on a node, and reject it there; returns the ID of its dead letter, which may be on another node.
+
+    That of an at-most-once job is on the same node, and only there.
+    """
+    node.call("ADDJOB", "mail", body, 5000, *options)
+    ((_, job, _),) = node.call("GETJOB", "FROM", "mail")
+    before = dead_letters(real)
+    node.call("NACK", job, "REASON", f"reason {body[:5]}", "DEAD")
+    real.wait_until(lambda: dead_letters(real) - before, "there is a dead letter")
+    return (dead_letters(real) - before).pop()
+
+
+def dead_letters(real: RealCluster) -> set[str]:
+    return {job.decode() for node in real.nodes for job in node.call("JSCAN", 0, "BUSYLOOP", "STATE", "dead")[1]}
+
+
+def test_dead_letters_of_all_members_are_shown_and_redriven(real: RealCluster, browser: Browser) -> None:
+    one, two, three = real.nodes
+    console = console_of(one)
+    real.wait_whole()
+    everywhere = dead_letter(real, two, "two", "REPLICATE", 3)
+    alone = dead_letter(real, three, "three" + "x" * 5000, *AT_MOST_ONCE)
+    dead_letter(real, one, "one", *AT_MOST_ONCE)
+    page = browser.new_page()
+    page.goto(f"{console.address}#dead")
+    expect(page.locator("#dead-note")).to_have_text("3 dead letters on 3 members.")
+    expect(page.locator("#dead-queues tbody tr td").first).to_have_text("3")
+    expect(page.locator("#dead-groups tbody tr")).to_have_count(3)
+    page.locator(f"#dead-jobs button[title='{alone}']").click()
+    expect(page.locator("#dead-jobs .facts")).to_contain_text(three.address)
+    expect(page.locator("#dead-jobs .facts")).to_contain_text("4.9 KB, only the first 2 KB are shown")
+    page.get_by_label(f"Select job {alone}").check()
+    page.get_by_role("button", name="Redrive selected").click()
+    expect(page.locator("#notice")).to_contain_text("of which this node has no copy stay")
+    page.get_by_label(f"Select job {everywhere}").check()
+    page.get_by_role("button", name="Redrive selected").click()
+    page.locator("#confirm-yes").click()
+    expect(page.locator("#live")).to_have_text("1 of 1 dead letter redriven.")
+    expect(page.locator("#dead-note")).to_have_text("2 dead letters on 3 members.")
+    page.get_by_label(f"Select job {alone}").check()
+    page.get_by_role("button", name="Delete selected").click()
+    page.locator("#confirm-yes").click()
+    expect(page.locator("#dead-note")).to_have_text("1 dead letter on 3 members.")
+    assert three.call("SHOW", alone) is None
+    dead_letter(real, three, "three", *AT_MOST_ONCE)
+    page.get_by_role("button", name="Refresh").last.click()
+    page.get_by_role("button", name="Redrive queue mail.dead").click()
+    page.locator("#confirm-yes").click()
+    expect(page.locator("#dead-note")).to_have_text("No dead letters on 3 members.")
+    assert sum(node.call("QLEN", "mail") for node in real.nodes) == 3
+    three.stop()
+    expect(page.locator("#dead-note")).to_have_text("No dead letters on 3 members.")
+    page.get_by_role("button", name="Refresh").last.click()
+    expect(page.locator("#dead-note")).to_contain_text(f"Not included: {three.address} (")
+    three.cont()
+    page.close()
+
+
+def test_jobs_of_other_members_are_found_and_missing_members_reported(real: RealCluster) -> None:
+    one, two, three = real.nodes
+    console = console_of(one)
+    real.wait_whole()
+    dead = dead_letter(real, two, "two", *AT_MOST_ONCE)
+    silent = three.id
+    found = console.ask(f"/console/jobs?state=dead&member={two.id}").json
+    assert ([job["id"] for job in found["jobs"]], found["cursor"]) == ([dead], "0")
+    assert console.ask(f"/console/jobs?state=dead&member={one.id}").json["jobs"] == []
+    for query in (f"state=dead&member={'0' * 40}", f"state=dead&member={two.id}&queue=mail"):
+        reply = console.ask(f"/console/jobs?{query}")
+        assert (reply.status, reply.text) == (400, "unknown member, or a queue with it\n")
+    three.stop()
+    reply = console.ask(f"/console/jobs?state=dead&member={silent}")
+    assert (reply.status, reply.text) == (503, "the member does not answer\n")
+    three.cont()
+    two.call("ACL", "SETUSER", "default", "-jscan")
+    reply = console.ask(f"/console/jobs?state=dead&member={two.id}")
+    assert reply.status == 503
+    assert reply.text.startswith("NOPERM")
 
 
 # --- one feed ---------------------------------------------------------------------------------------------------------

@@ -319,6 +319,15 @@ def test_jobs_are_requeued_and_deleted(open_node: OpenNode) -> None:
     assert (refused.status, refused.text) == (400, "BADID Invalid Job ID format.\n")
 
 
+def test_redrive_is_told(open_node: OpenNode) -> None:
+    node = open_node()
+    assert node.ask("/console/redrive?queue=mail.dead").json == {"redrive": None}
+    node.call("REDRIVE", "mail.dead", "RATE", 7)
+    told = node.ask("/console/redrive?queue=mail.dead").json["redrive"]
+    assert (told["state"], told["moved"], told["left"], told["failed"], told["rate"]) == ("running", 0, 0, 0, 7)
+    assert node.ask("/console/redrive").status == 400
+
+
 def test_actions_are_disabled_by_default(open_node: OpenNode) -> None:
     node = open_node()
     assert node.act(action="pause", queue="q", pause="in").status == 403

@@ -9,6 +9,7 @@ import pytest
 from disqued.bus import kinds
 from disqued.bus.bigendian import u32
 from disqued.core.runtime.slices import MOST_PARTS
+from disqued.queries.answering import MOST_BYTES, MOST_STRING_BYTES
 from disqued.queries.room import Asker, queries_of
 from disqued.resp.replies import Failure, Reply, read_replies
 from disqued.resp.writer import request
@@ -50,6 +51,38 @@ def test_member_answers_for_itself(pair: Cluster) -> None:
     assert isinstance(stat, list)
     assert stat[:4] == [b"name", b"mail", b"len", 1]
     assert none is None
+
+
+def test_jobs_are_listed_and_shown_with_the_beginning_of_their_bodies(pair: Cluster) -> None:
+    _, second = pair.members
+    short = second.admin.add("mail", b"x" * MOST_STRING_BYTES, "REPLICATE", 1)
+    long = second.admin.add("mail", b"y" * 100_000, "REPLICATE", 1)
+    (found,) = ask(pair, "JSCAN 0 COUNT 40 STATE queued")
+    assert isinstance(found, list)
+    assert (found[0], sorted(found[1])) == (b"0", sorted([short, long]))  # type: ignore[arg-type, type-var]
+    for job, body in ((short, b"x" * MOST_STRING_BYTES), (long, [b"y" * MOST_STRING_BYTES, 100_000])):
+        (show,) = ask(pair, f"SHOW {job.decode()}")
+        assert isinstance(show, list)
+        assert show[show.index(b"body") + 1] == body
+    assert ask(pair, "SHOW D-00000000-000000000000000000000000-05a1") == [None]
+
+
+def test_too_long_reply_is_refused(pair: Cluster) -> None:
+    _, second = pair.members
+    second.admin.add("mail", b"x" * MOST_BYTES, "REPLICATE", 1)
+    replies = ask(pair, "JSCAN 0 STATE queued REPLY all", "QSTAT mail")
+    assert replies[0] == Failure(b"ERR the reply is too long")
+    assert isinstance(replies[1], list)
+
+
+def test_user_sees_only_jobs_of_its_queues(pair: Cluster) -> None:
+    _, second = pair.members
+    second.admin.call("ACL", "SETUSER", "ops", "on", ">secret", "~mail", "+jscan", "+show")
+    mine, other = (second.admin.add(queue, b"body", "REPLICATE", 1) for queue in ("mail", "billing"))
+    found, shown, refused = ask(pair, "JSCAN 0", f"SHOW {mine.decode()}", f"SHOW {other.decode()}", asker=OPS)
+    assert found == [b"0", [mine]]
+    assert isinstance(shown, list)
+    assert isinstance(refused, Failure)
 
 
 @pytest.mark.parametrize("command", ["CONFIG GET *", "DELJOB x", "SHUTDOWN", "GETJOB FROM mail", "nothing"])

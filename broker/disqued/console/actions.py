@@ -5,7 +5,8 @@
 {"action": "delete", "jobs": ["D-…", …]}
 {"action": "cancel", "jobs": ["D-…", …]}
 {"action": "move", "jobs": ["D-…", …], "queue": "mail"}
-{"action": "redrive", "queue": "mail.dead", "reason": "…", all of the queue without a reason}
+{"action": "redrive", "queue": "mail.dead", "rate": 100, "reason": "…", all of the queue without a reason}
+{"action": "cancel-redrive", "queue": "mail.dead"}
 
 Names of queues and reasons are keys (`console.text`).
 """
@@ -19,8 +20,10 @@ from typing import Any, Final
 
 from disqued.console.text import name_of
 from disqued.moves.redrivetask import MOST_PATTERN_BYTES as MAX_PATTERN_BYTES
+from disqued.moves.redriving import DEFAULT_RATE
 
 MAX_JOBS: Final = 50
+MAX_RATE: Final = 1_000_000
 MAX_BYTES: Final = 4096
 """Maximum length of the JSON text."""
 _PAUSES: Final = ("in", "out", "all", "none")
@@ -72,7 +75,18 @@ def _redrive(asked: Mapping[str, Any]) -> list[bytes]:
     queue, reason = asked.get("queue"), asked.get("reason")
     if not isinstance(queue, str) or not isinstance(reason, str | None) or reason == "":
         raise InvalidActionError("invalid redrive; give a queue, and a reason or none")
-    return [b"redrive", name_of(queue), *([] if reason is None else [b"REASON", pattern_of(name_of(reason))])]
+    rate = asked.get("rate", DEFAULT_RATE)
+    if type(rate) is not int or not 0 < rate <= MAX_RATE:
+        raise InvalidActionError(f"invalid rate; give 1 to {MAX_RATE} jobs per second")
+    pattern = [] if reason is None else [b"REASON", pattern_of(name_of(reason))]
+    return [b"redrive", name_of(queue), b"RATE", b"%d" % rate, *pattern]
+
+
+def _cancel_redrive(asked: Mapping[str, Any]) -> list[bytes]:
+    queue = asked.get("queue")
+    if not isinstance(queue, str):
+        raise InvalidActionError("invalid cancel-redrive; give a queue")
+    return [b"redrive", name_of(queue), b"CANCEL"]
 
 
 def pattern_of(text: bytes) -> bytes:
@@ -92,4 +106,5 @@ _ACTIONS: Final = {
     "cancel": _with_jobs(b"fastack"),
     "move": _move,
     "redrive": _redrive,
+    "cancel-redrive": _cancel_redrive,
 }

@@ -81,6 +81,7 @@ def members(nodes: Reply, hello: Reply) -> list[dict[str, Any]]:
 
 
 _WORDS: Final = 6
+_REDRIVE: Final = ("moved", "left", "failed", "started", "rate")
 
 
 def _announced(hello: Reply) -> dict[str, str]:
@@ -122,6 +123,14 @@ def settings_set(qconf: Reply) -> list[dict[str, str]]:
     words = [shown(bytes_of(word)) for word in qconf] if isinstance(qconf, list) else []
     rows = zip(words[::3], words[1::3], words[2::3], strict=False)
     return [{"setting": name, "value": value, "source": source} for name, value, source in rows if source]
+
+
+def redrive_status(status: Reply) -> dict[str, Any] | None:
+    """Convert the reply of REDRIVE STATUS; None if the node knows of no REDRIVE of the queue."""
+    if not isinstance(status, list):
+        return None
+    fields = pairs(status)
+    return {"state": text_of(fields.get("state")), **{name: fields.get(name) for name in _REDRIVE}}
 
 
 def pairs(flat: list[Reply]) -> dict[str, Reply]:

@@ -12,6 +12,7 @@ from disqued.console.calling import Ask
 from disqued.console.figures import bytes_of, pairs, text_of
 from disqued.console.text import is_text, key_of, shown
 from disqued.httproutes import UNAVAILABLE, Exchange
+from disqued.queries.answering import TOO_LONG
 from disqued.resp.replies import Failure, Reply, Truncated
 
 PEEKED: Final = 20
@@ -21,6 +22,10 @@ SCANNED: Final = 100
 """with JSCAN calls of this COUNT (each examines ten times as many),"""
 MAX_SEARCH_S: Final = 2.0
 """or after this time; the page can continue from the cursor."""
+SCANNED_OF_MEMBER: Final = 40
+"""The COUNT of a JSCAN on another member, which must end in one slice: otherwise half of it follows."""
+SHOWN_AT_ONCE: Final = 50
+"""The result of a query is bounded, see `disqued.queries.answering`."""
 PAUSE_S: Final = 0.005
 MAX_BODY_BYTES: Final = 2048
 """Maximum length of a displayed body."""
@@ -31,6 +36,7 @@ DEAD: Final = "dead"
 DEAD_FOUND: Final = 100
 """How many dead letters a scan of all queues returns."""
 
+_TOO_LONG: Final = Failure(TOO_LONG.encode())
 _NUMBERS: Final = (
     ("repl", "repl"),
     ("ttl", "ttl_s"),
@@ -49,7 +55,7 @@ def job_fields(show: Reply, now_ms: int) -> dict[str, Any] | None:
     if not isinstance(show, list):
         return None
     fields = pairs(show)
-    body = fields.get("body")
+    body = _whole(fields.get("body"))
     data = bytes_of(body)
     ctime = fields.get("ctime")
     nodes = fields.get("nodes-delivered")
@@ -75,19 +81,37 @@ def _named(field: str, reply: Reply) -> dict[str, str]:
     return {field: "" if isinstance(reply, Truncated) else key_of(data), f"{field}_shown": shown(data)}
 
 
+def _whole(body: Reply) -> Reply:
+    """A body; one of which another member sent only the beginning is truncated."""
+    match body:
+        case [bytes(beginning), int(size)]:
+            return Truncated(beginning, size)
+    return body
+
+
 Done = Callable[[list[dict[str, Any]], str], None]
 
 
 class Search:
     """A search for jobs of a queue."""
 
-    def __init__(self, exchange: Exchange, ask: Ask, now_ms: Callable[[], int], done: Done, found: int = FOUND) -> None:
+    def __init__(
+        self,
+        exchange: Exchange,
+        ask: Ask,
+        now_ms: Callable[[], int],
+        done: Done,
+        found: int = FOUND,
+        scanned: int = SCANNED,
+    ) -> None:
         """`done` is called with the jobs and the cursor at which a scan can continue, "0" at the end."""
         self._exchange = exchange
         self._ask = ask
         self._now_ms = now_ms
         self._done = done
         self._found = found
+        self._scanned_at_once = scanned
+        self._jobs: list[dict[str, Any]] = []
         self._ids: list[bytes] = []
         self._cursor = b"0"
         self._until_s = exchange.now_s() + MAX_SEARCH_S
@@ -104,11 +128,16 @@ class Search:
     def scan(self, queue: bytes | None, state: bytes, cursor: bytes) -> None:
         """Find jobs in a state, of a queue or of all, starting at a cursor."""
         of_queue = [] if queue is None else [b"QUEUE", queue]
-        request = [b"jscan", cursor, b"COUNT", b"%d" % SCANNED, *of_queue, b"STATE", state]
+        self._cursor = cursor
+        request = [b"jscan", cursor, b"COUNT", b"%d" % self._scanned_at_once, *of_queue, b"STATE", state]
         self._ask([request], lambda replies: self._scanned(replies, queue, state))
 
     def _scanned(self, replies: list[Reply], queue: bytes | None, state: bytes) -> None:
         (found,) = replies
+        if found == _TOO_LONG and self._exchange.now_s() < self._until_s:
+            self._scanned_at_once = max(self._scanned_at_once // 2, 1)
+            self._exchange.call_later(PAUSE_S, lambda: self.scan(queue, state, self._cursor))
+            return
         if not isinstance(found, list) or not isinstance(found[1], list):
             self._show(found)
             return
@@ -124,11 +153,12 @@ class Search:
         if isinstance(reply, Failure):
             self._exchange.answer(UNAVAILABLE, reply.message)
         elif self._ids:
-            self._ask([[b"show", job_id] for job_id in self._ids], self._shown)
+            shown, self._ids = self._ids[:SHOWN_AT_ONCE], self._ids[SHOWN_AT_ONCE:]
+            self._ask([[b"show", job_id] for job_id in shown], self._shown)
         else:
-            self._done([], self._cursor.decode())
+            self._done(self._jobs, self._cursor.decode())
 
     def _shown(self, replies: list[Reply]) -> None:
         now_ms = self._now_ms()
-        jobs = [job for job in (job_fields(reply, now_ms) for reply in replies) if job is not None]
-        self._done(jobs, self._cursor.decode())
+        self._jobs += [job for job in (job_fields(reply, now_ms) for reply in replies) if job is not None]
+        self._show(None)

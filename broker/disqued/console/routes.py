@@ -3,7 +3,8 @@
 | route | description |
 |---|---|
 | `/console/events` | live updates (`console.live`); `match`, `sort`, `most` select queues, `queue` is always included |
-| `/console/jobs` | jobs of a `queue` in a `state`; `cursor` continues a scan; `state=dead` needs no queue |
+| `/console/jobs` | jobs of a `queue` in a `state`; `cursor` continues a scan; with `state=dead` may have a `member` |
+| `/console/redrive` | how far the REDRIVE of a `queue` is |
 | `/console/settings` | the settings that hold for a `queue`, and where they come from |
 | `/console/act` | executes an action (`console.actions`), with POST |
 """
@@ -11,15 +12,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from disqued.console import actions, assets, guard
 from disqued.console.access import NEEDS_LOGIN, wait_answer
+from disqued.console.asking import MemberQuestions
 from disqued.console.calling import Caller, Callers, Calls, Cancel, Requests, Then
-from disqued.console.figures import settings_set
-from disqued.console.jobs import DEAD, DEAD_FOUND, FOUND, MAX_BODY_BYTES, PEEKS, STATES, Search
+from disqued.console.figures import redrive_status, settings_set
+from disqued.console.jobs import (
+    DEAD,
+    DEAD_FOUND,
+    FOUND,
+    MAX_BODY_BYTES,
+    PEEKS,
+    SCANNED,
+    SCANNED_OF_MEMBER,
+    STATES,
+    Search,
+)
 from disqued.console.live import Live
 from disqued.console.selection import MAX_SELECTED, SORTS, QueueSelection
 from disqued.console.text import fields_of
@@ -67,6 +79,7 @@ class Console:
             *assets.routes(),
             Route("/console/events", self._events, MAX_LIVE_PAGES, ("GET",), listed=False),
             Route("/console/jobs", self._jobs, MAX_PENDING, listed=False),
+            Route("/console/redrive", self._redrive, MAX_PENDING, listed=False),
             Route("/console/settings", self._settings, MAX_PENDING, listed=False),
             Route("/console/act", self._act, MAX_PENDING, ("POST",), actions.MAX_BYTES, listed=False),
         )
@@ -102,15 +115,21 @@ class Console:
         if (queue is None and state != DEAD) or state not in {*PEEKS, *STATES}:
             exchange.answer(BAD_REQUEST, f"invalid queue or state; state is one of: {', '.join((*PEEKS, *STATES))}")
             return
+        member = fields.get("member", node.state.view.node_id)
+        own = member == node.state.view.node_id
+        if not own and (queue is not None or member not in node.state.view.peers):
+            exchange.answer(BAD_REQUEST, "unknown member, or a queue with it")
+            return
         calls = self._authorize(node, exchange, MAX_BODY_BYTES)
         if calls is None:
             return
         search = Search(
             exchange,
-            calls.ask,
+            calls.ask if own else MemberQuestions(exchange, calls, member).ask,
             lambda: int(node.state.now_ms),
             lambda jobs, cursor: _send_json(exchange, {"jobs": jobs, "cursor": cursor}),
             FOUND if queue is not None else DEAD_FOUND,
+            SCANNED if own else SCANNED_OF_MEMBER,
         )
         if state in PEEKS and queue is not None:
             search.peek(queue, PEEKS[state])
@@ -119,6 +138,16 @@ class Console:
 
     def _settings(self, node: Node, exchange: Exchange) -> None:
         """Send the settings of a queue that are not defaults."""
+        self._ask_about(node, exchange, b"qconf", b"GET", lambda reply: {"settings": settings_set(reply)})
+
+    def _redrive(self, node: Node, exchange: Exchange) -> None:
+        """Send how far the REDRIVE of a queue is."""
+        self._ask_about(node, exchange, b"redrive", b"STATUS", lambda reply: {"redrive": redrive_status(reply)})
+
+    def _ask_about(
+        self, node: Node, exchange: Exchange, command: bytes, what: bytes, read: Callable[[Reply], dict[str, Any]]
+    ) -> None:
+        """Send what a command replies about a queue."""
         fields = _fields(exchange)
         if fields is None:
             return
@@ -128,7 +157,7 @@ class Console:
             return
         calls = self._authorize(node, exchange, MAX_NAME_BYTES)
         if calls is not None:
-            calls.ask([[b"qconf", queue, b"GET"]], lambda replies: _send_settings(exchange, replies[0]))
+            calls.ask([[command, queue, what]], lambda replies: _send_facts(exchange, replies[0], read))
 
     def _act(self, node: Node, exchange: Exchange) -> None:
         """Execute an action."""
@@ -203,11 +232,11 @@ def _send_json(exchange: Exchange, content: dict[str, Any]) -> None:
     exchange.send(Answer(OK, json.dumps(content), content_type=JSON))
 
 
-def _send_settings(exchange: Exchange, reply: Reply) -> None:
+def _send_facts(exchange: Exchange, reply: Reply, read: Callable[[Reply], dict[str, Any]]) -> None:
     if isinstance(reply, Failure):
         exchange.answer(UNAVAILABLE, reply.message)
     else:
-        _send_json(exchange, {"settings": settings_set(reply)})
+        _send_json(exchange, read(reply))
 
 
 def _send_result(exchange: Exchange, reply: Reply) -> None:

@@ -19,7 +19,7 @@ SUBSYSTEM = Subsystem(
             kinds.QUERY,
             "QUERY",
             kinds.OF_UNKNOWN,
-            "a node with an open console, once a second, to all nodes with the feature",
+            "a node with an open console, once a second and when the page lists jobs, to nodes with the feature",
             "RESULT with the replies",
             handle_query,
             feature=FEATURE_QUERY,

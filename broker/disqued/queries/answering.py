@@ -1,7 +1,8 @@
 """Runs the commands of a query, under the rules that the user of the console has on this node.
 
-Only commands that read and take a short time are run. They are not counted as commands of clients. QSCAN ends after one
-slice, because no client waits for the others.
+Only commands that read and take a short time are run. They are not counted as commands of clients. QSCAN and JSCAN end
+after one slice, because no client waits for the others. SHOW sends only the beginning of a long string, such as a body:
+an array of the beginning and the length of the string stands for it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from disqued.core.runtime.waiting import abandon
 from disqued.errors import Loading, ProtocolError, ReplyError, WrongArity
 from disqued.queries.room import LOGGED_IN
 from disqued.resp.request import RequestParser
+from disqued.resp.writer import CRLF, array_header, bulk_header, integer
 
 if TYPE_CHECKING:
     from disqued.bus.frame import Frame
@@ -24,9 +26,14 @@ if TYPE_CHECKING:
     from disqued.core.commands.entry import CommandEntry
     from disqued.core.runtime.state import NodeState
 
-COMMANDS: Final = frozenset({"info", "qscan", "qstat"})
+COMMANDS: Final = frozenset({"info", "jscan", "qscan", "qstat", "show"})
+CUT_COMMANDS: Final = frozenset({"show"})
+"""Those whose long strings are cut."""
+MOST_STRING_BYTES: Final = 2048
+"""How much of a string they send."""
 MOST_BYTES: Final = 512 << 10
-"""The length of a result after which further requests are refused."""
+"""The length of a reply above which it is refused, and of a result after which further requests are."""
+TOO_LONG: Final = "ERR the command takes too long"
 _NUMBER_BYTES: Final = 4
 
 
@@ -87,9 +94,23 @@ def _reply(state: NodeState, session: Session, entry: CommandEntry | None, words
         entry.handler(state, session, words)
         if session.blocked is not None:
             abandon(state, session)
-            raise ReplyError("ERR the command takes too long")
+            raise ReplyError(TOO_LONG)
+        if entry.command.name in CUT_COMMANDS:
+            _cut_strings(session.out)
+        if sum(map(len, session.out)) > MOST_BYTES:
+            raise ReplyError("ERR the reply is too long")
         return b"".join(session.out)
     except ReplyError as error:
         return error.encode()
     finally:
         session.out.clear()
+
+
+def _cut_strings(out: list[bytes]) -> None:
+    """Put arrays of the beginning and the length in place of long strings. Each string is between header and CRLF."""
+    for index in range(1, len(out) - 1):
+        value = out[index]
+        if len(value) > MOST_STRING_BYTES and out[index - 1] == bulk_header(len(value)):
+            out[index - 1] = array_header(2) + bulk_header(MOST_STRING_BYTES)
+            out[index] = value[:MOST_STRING_BYTES]
+            out[index + 1] = CRLF + integer(len(value))

@@ -1,12 +1,13 @@
-// Dead letters of this node, by queue and reason, and actions on all of a kind or on chosen ones.
+// Dead letters of all members, by queue and reason, and actions on all of a kind or on chosen ones.
 
-import { act, getJobs } from "./api.js";
+import { act } from "./api.js";
+import { DeadLetters } from "./deadletters.js";
 import { confirmed } from "./dialogs.js";
 import { Rows, byId, el, setText } from "./dom.js";
 import { attempts, count, span } from "./format.js";
 import { addDetails, bodyFact, fillJob, isOpen, showFacts } from "./jobrows.js";
+import { RedrivesView } from "./redrives.js";
 
-const MOST = 1000;
 const MOST_AT_ONCE = 50;
 const NO_REASON = "(no reason)";
 
@@ -14,14 +15,14 @@ export class DeadView {
   constructor(report) {
     this.report = report;
     this.isOpen = false;
-    this.jobs = [];
-    this.cursor = "0";
+    this.letters = new DeadLetters();
+    this.redrives = new RedrivesView(report, () => this.load());
+    this.members = null;
     this.asked = 0;
     this.group = null;
     this.chosen = new Set();
     this.details = new Set();
     this.allowed = false;
-    this.everywhere = 0;
     this.groups = new Rows(byId("dead-groups"), "Dead letters by queue and reason", [
       { title: "Queue", head: true, fill: (cell, group) => this.fillQueue(cell, group) },
       { title: "Reason", kind: "wide", fill: (cell, group) => setText(cell, group.reason_shown || NO_REASON) },
@@ -39,7 +40,7 @@ export class DeadView {
       { title: "Body", kind: "wide", fill: (cell, job) => this.fillPreview(cell, job.body.slice(0, 200)) },
     ]);
     byId("dead-refresh").addEventListener("click", () => this.load());
-    byId("dead-more").addEventListener("click", () => this.load(this.cursor));
+    byId("dead-more").addEventListener("click", () => this.loadMore());
     byId("dead-all").addEventListener("click", () => this.choose(null));
     this.note = el("span", { class: "quiet" });
     const redrive = () => this.redriveChosen();
@@ -58,42 +59,44 @@ export class DeadView {
     this.chosen.clear();
     this.details.clear();
     byId("dead-title").focus();
-    this.load();
+    setText(byId("dead-note"), "Loading…");
+    this.redrives.open();
+    if (this.members) this.load();
   }
 
   close() {
     this.isOpen = false;
+    this.redrives.close();
   }
 
+  // The first dead letters are loaded when it is known which members answer.
   take(update) {
-    const everywhere = update.queues.reduce((sum, queue) => sum + queue.dead, 0);
-    if (this.allowed === update.actions && this.everywhere === everywhere) return;
+    const first = this.members === null;
+    if (first && update.members.some((member) => member.answer === "waiting")) return;
+    this.members = update.members;
+    this.redrives.take(update);
+    if (first && this.isOpen) this.load();
+    if (this.allowed === update.actions) return;
     this.allowed = update.actions;
-    this.everywhere = everywhere;
-    this.someQueues = update.queues.length < update.totals.registered_queues;
     this.show();
   }
 
-  // A scan looks at all jobs of the node, so it runs on request only.
-  async load(cursor = "0") {
+  load() {
+    this.letters.clear(this.members ?? []);
+    return this.loadMore();
+  }
+
+  async loadMore() {
     this.asked += 1;
     const asked = this.asked;
-    if (cursor === "0") this.jobs = [];
     this.loading = true;
     setText(byId("dead-note"), "Loading…");
-    const least = this.jobs.length + MOST;
     try {
-      do {
-        const reply = await getJobs({ state: "dead", cursor });
-        if (asked !== this.asked) return;
-        const known = new Set(this.jobs.map((job) => job.id));
-        this.jobs.push(...reply.jobs.filter((job) => !known.has(job.id)));
-        this.seen_ms = Date.now();
-        ({ cursor } = reply);
-        this.cursor = cursor;
-      } while (cursor !== "0" && this.jobs.length < least && this.isOpen);
+      await this.letters.load(() => this.isOpen && asked === this.asked);
+      if (asked !== this.asked) return;
       this.loading = false;
       this.show();
+      this.redrives.list(this.letters.jobs);
     } catch (error) {
       if (asked !== this.asked) return;
       this.loading = false;
@@ -102,12 +105,12 @@ export class DeadView {
   }
 
   deadFor(job) {
-    return job.dead_since_ms === null ? null : Math.max(0, (this.seen_ms - job.dead_since_ms) / 1000);
+    return job.dead_since_ms === null ? null : Math.max(0, (this.letters.seen_ms - job.dead_since_ms) / 1000);
   }
 
   grouped() {
     const groups = new Map();
-    for (const job of this.jobs) {
+    for (const job of this.letters.jobs) {
       const key = groupOf(job);
       const { queue, queue_shown, reason, reason_shown } = job;
       const made = { key, queue, queue_shown, reason, reason_shown, jobs: [], origins: new Set(), oldest_s: 0 };
@@ -122,23 +125,22 @@ export class DeadView {
 
   show() {
     if (!this.isOpen || this.loading) return;
-    for (const id of this.chosen) if (!this.jobs.some((job) => job.id === id)) this.chosen.delete(id);
+    const { jobs, complete, names, missingNote } = this.letters;
+    for (const id of this.chosen) if (!jobs.some((job) => job.id === id)) this.chosen.delete(id);
     const groups = this.grouped();
     if (!groups.some((group) => group.key === this.group)) this.group = null;
     this.groups.show(groups, (group) => group.key);
-    this.shown = this.jobs.filter((job) => this.group === null || groupOf(job) === this.group);
+    this.shown = jobs.filter((job) => this.group === null || groupOf(job) === this.group);
     this.rows.show(this.shown, (job) => job.id);
     for (const [id, row] of this.rows.rows) this.showDetails(id, row);
-    byId("dead-list").hidden = !this.jobs.length;
-    byId("dead-groups").hidden = !this.jobs.length;
-    byId("dead-more").hidden = this.cursor === "0";
+    byId("dead-list").hidden = !jobs.length;
+    byId("dead-groups").hidden = !jobs.length;
+    byId("dead-more").hidden = complete;
     byId("dead-all").hidden = this.group === null;
-    const more = this.cursor === "0" ? "" : " so far";
-    const here = this.jobs.length ? `${count(this.jobs.length)} on this node${more}.` : `No dead letters on this node${more}.`;
-    const others = this.everywhere > this.jobs.length && this.cursor === "0"
-      ? ` All members have ${this.someQueues ? "at least " : ""}${count(this.everywhere)}: open the page of another member to see its own.` : "";
-    setText(byId("dead-note"), here + others);
-    byId("dead-actions").hidden = !this.allowed || !this.jobs.length;
+    const where = names.size > 1 ? ` on ${count(names.size - this.letters.missing.size)} members` : "";
+    const many = jobs.length ? deadLetters(jobs.length) : "No dead letters";
+    setText(byId("dead-note"), `${many}${where}${complete ? "" : " so far"}.${missingNote}`);
+    byId("dead-actions").hidden = !this.allowed || !jobs.length;
     setText(this.note, `${this.chosen.size} selected`);
   }
 
@@ -196,6 +198,7 @@ export class DeadView {
     showFacts(row, {
       ID: job.id,
       Reason: job.reason_shown || NO_REASON,
+      "Queued on": this.letters.names.get(job.member),
       "Failed in": `${job.origin_shown || "–"}, after ${attempts(job.attempts_before)}`,
       "First job": job.origin_id || "–",
       "Dead since": job.dead_since_ms === null ? "–" : new Date(job.dead_since_ms).toISOString(),
@@ -205,17 +208,21 @@ export class DeadView {
     setText(row.body, job.body);
   }
 
-  async redriveGroup(group) {
-    const { queue, queue_shown, reason, reason_shown } = group;
-    const text = "All nodes move the dead letters of this queue with this reason back to the queues in which they failed, up to 500 "
-      + "per second. They start with no attempts.";
-    if (!(await confirmed(`Redrive ${queue_shown}: ${reason_shown || NO_REASON}`, text, "Redrive"))) return;
-    if (await this.report(() => act({ action: "redrive", queue, reason }), () => "Redrive started.")) this.load();
+  redriveGroup({ queue, queue_shown, reason, reason_shown }) {
+    return this.redrives.start({ key: queue, shown: queue_shown }, { key: reason, shown: reason_shown });
   }
 
+  // A node moves only jobs of which it has a copy (MOVEJOB).
   async redriveChosen() {
-    const chosen = this.jobs.filter((job) => this.chosen.has(job.id) && job.origin);
-    const text = "The jobs return to the queues in which they failed, and start with no attempts.";
+    const movable = this.letters.jobs.filter((job) => this.chosen.has(job.id) && job.origin);
+    const chosen = movable.filter((job) => job.isHere);
+    const away = movable.length - chosen.length;
+    const stay = away ? ` ${deadLetters(away)} of which this node has no copy stay: redrive their queue, or use the page of their member.` : "";
+    if (away && !chosen.length) {
+      await this.report(async () => { throw new Error(stay.trim()); }, () => "");
+      return;
+    }
+    const text = `The jobs return to the queues in which they failed, and start with no attempts.${stay}`;
     const jobsOf = new Map();
     for (const job of chosen) jobsOf.set(job.origin, [...(jobsOf.get(job.origin) ?? []), job.id]);
     const parts = [...jobsOf].flatMap(([queue, ids]) => inParts(ids).map((jobs) => ({ action: "move", queue, jobs })));
@@ -223,15 +230,18 @@ export class DeadView {
   }
 
   async cancelChosen() {
-    const chosen = this.jobs.filter((job) => this.chosen.has(job.id)).map((job) => job.id);
+    const jobs = this.letters.jobs.filter((job) => this.chosen.has(job.id));
+    const chosen = jobs.map((job) => job.id);
+    const away = jobs.filter((job) => !job.isHere).length;
     const text = "The jobs are deleted on all nodes that can be reached (FASTACK). Nobody will do their work.";
-    const parts = inParts(chosen).map((jobs) => ({ action: "cancel", jobs }));
-    await this.run("Delete", "deleted", text, chosen.length, parts, true);
+    const parts = inParts(chosen).map((ids) => ({ action: "cancel", jobs: ids }));
+    await this.run("Delete", "deleted", text, chosen.length, parts, { danger: true, away });
   }
 
   // When it is called again after an error, it continues with the remaining parts.
-  async run(verb, done, text, total, parts, danger = false) {
-    const many = total === 1 ? "1 dead letter" : `${total} dead letters`;
+  // `away` of the jobs are not known to this node, so it only tells the others.
+  async run(verb, done, text, total, parts, { danger = false, away = 0 } = {}) {
+    const many = deadLetters(total);
     if (!total || !(await confirmed(`${verb}: ${many}`, text, verb, danger))) return;
     let sum = 0;
     const work = async () => {
@@ -240,9 +250,14 @@ export class DeadView {
         parts.shift();
       }
     };
-    await this.report(work, () => `${sum} of ${many} ${done}.`);
+    const told = away ? `; the other members were told to do so with ${count(away)}` : "";
+    await this.report(work, () => `${sum} of ${many} ${done}${told}.`);
     this.load();
   }
+}
+
+function deadLetters(number) {
+  return number === 1 ? "1 dead letter" : `${count(number)} dead letters`;
 }
 
 function groupOf(job) {
