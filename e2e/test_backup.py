@@ -119,12 +119,14 @@ def test_restored_member_that_loses_its_volume_brings_no_job_back(cluster: Disqu
     with cluster.broker(0) as broker:
         for number in range(20):
             broker.call("ADDJOB", "work", f"job {number}", 0, "REPLICATE", 1, "RETRY", 600)
+        broker.call("QCONF", "work", "SET", "limit", 9)
     wait_backup_begun_now(cluster)
     cluster.patch(backup={"suspend": True})
     copy = restored(cluster, "copy", 3, store, "latest")
     copy.wait_running(3, within_s=RESTORE_S)
     assert copy.status["bootstrap"]["jobs"] == 20
     with copy.brokers() as brokers:
+        assert all(broker.call("QCONF", "work", "SHOW")[0][1:3] == [b"limit", b"9"] for broker in brokers)
         assert sum(int(broker.call("QLEN", "work")) for broker in brokers) == 20
         [owned] = [int(broker.call("QLEN", "work")) for broker in brokers if broker.pod == copy.pod(2)]
     lost = copy.pod(2)

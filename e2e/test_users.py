@@ -100,6 +100,73 @@ def test_queue_is_paused_on_all_members_and_restored(cluster: DisqueCluster, kub
     poll(lambda: states() == {b"none"}, "the queue is resumed", APPLIED_S)
 
 
+SETTINGS: Final = {
+    "retrySeconds": 60,
+    "ttlSeconds": 86400,
+    "replicate": 2,
+    "priority": -1,
+    "retainSeconds": 0,
+    "maxlen": 100_000,
+    "maxbytes": 1 << 30,
+    "overflow": "DropOldest",
+    "backoff": {"minMs": 1000, "maxMs": 60_000, "factor": 1.5},
+    "limit": 5,
+    "dead": "graveyard",
+    "deadTtlSeconds": 3600,
+    "deadExpired": True,
+    "copyTo": ["audit", "x" * 256, "y" * 256],
+}
+"""Every setting that the resource has."""
+VALUES: Final = {
+    "retry": "60",
+    "ttl": "86400",
+    "replicate": "2",
+    "priority": "-1",
+    "retain": "0",
+    "maxlen": "100000",
+    "maxbytes": "1073741824",
+    "overflow": "drop-oldest",
+    "backoff": "1000 60000 1.5",
+    "limit": "5",
+    "dead": "graveyard",
+    "dead-ttl": "3600",
+    "dead-expired": "yes",
+    "copy-to": f"audit {'x' * 256} {'y' * 256}",
+}
+
+
+def test_settings_of_a_queue_are_on_all_members_restored_and_removed(cluster: DisqueCluster, kube: Kube) -> None:
+    cluster.create(replicas=2, resources=SMALL)
+    cluster.wait_running(2)
+    declare(kube, cluster, "DisqueQueue", "orders", settings=SETTINGS)
+
+    def settings() -> list[dict[str, str]]:
+        """Return what each member has for exactly this queue."""
+        found = []
+        with cluster.brokers() as brokers:
+            for broker in brokers:
+                words = [word.decode() for word in broker.call("QCONF", "orders", "GET")]
+                rows = zip(words[::3], words[1::3], words[2::3], strict=True)
+                found.append({name: value for name, value, source in rows if source == "orders"})
+        return found
+
+    poll(lambda: settings() == [VALUES] * 2, "both members have the settings", APPLIED_S)
+    poll(lambda: reason(kube, cluster, "DisqueQueue", "orders") == "Applied", "the queue is applied", APPLIED_S)
+    with cluster.broker(1) as broker:
+        broker.call("QCONF", "orders", "SET", "retry", 5, "pause", "none")
+        broker.call("QCONF", "orders", "UNSET", "limit")
+    own = VALUES | {"pause": "none"}
+    poll(lambda: settings() == [own] * 2, "the drift is restored, and the pause is left alone", APPLIED_S)
+    cluster.patch(replicas=3)
+    cluster.wait_running(3)
+    poll(lambda: settings() == [own] * 3, "a new member has the settings", APPLIED_S)
+    kube.patch("DisqueQueue", "orders", cluster.namespace, {"spec": {"settings": {"copyTo": None, "limit": 6}}})
+    changed = {name: value for name, value in own.items() if name != "copy-to"} | {"limit": "6"}
+    poll(lambda: settings() == [changed] * 3, "the change of the resource is on all members", APPLIED_S)
+    kube.delete("DisqueQueue", "orders", cluster.namespace)
+    poll(lambda: settings() == [{"pause": "none"}] * 3, "the settings are removed", APPLIED_S)
+
+
 @pytest.mark.parametrize(
     ("kind", "spec", "says"),
     [
@@ -119,6 +186,9 @@ def test_queue_is_paused_on_all_members_and_restored(cluster: DisqueCluster, kub
         ("DisqueQueue", {"settings": {"maxlen": 0}}, "maxlen"),
         ("DisqueQueue", {"settings": {"dead": "two words"}}, "dead"),
         ("DisqueQueue", {"settings": {"backoff": {"minMs": 9, "maxMs": 1}}}, "maxMs"),
+        ("DisqueQueue", {"settings": {"copyTo": []}}, "copyTo"),
+        ("DisqueQueue", {"settings": {"copyTo": ["x" * 256] * 4}}, "copyTo must have at most 1024 bytes in all"),
+        ("DisqueQueue", {"queueName": "orders:*", "settings": {"limit": 3}}, "set those of patterns with QCONF"),
         ("DisqueQueue", {"onDrift": "Ignore"}, "onDrift"),
     ],
 )

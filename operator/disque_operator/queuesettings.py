@@ -37,6 +37,15 @@ class QueueBackoff(Section):
 class QueueSettings(Section):
     """Settings of the queue, the same on all members. A setting that is not given may come from a pattern."""
 
+    model_config = ConfigDict(
+        json_schema_extra=rules(
+            rule(
+                "!has(self.copyTo) || size(bytes(self.copyTo.join(' '))) <= 1024",
+                "copyTo must have at most 1024 bytes in all",
+            )
+        )
+    )
+
     retry_s: Seconds | None = Field(default=None, description="RETRY of jobs that are added without it.")
     ttl_s: PositiveSeconds | None = Field(default=None, description="TTL of jobs that are added without it.")
     replicate: Annotated[int, Field(ge=1, le=65535)] | None = Field(

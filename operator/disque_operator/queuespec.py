@@ -27,6 +27,10 @@ class QueueFields(Section):
                 "(!has(self.queueName) || self.queueName == oldSelf.queueName)",
                 "queueName cannot be changed: create another resource",
             ),
+            rule(
+                "!has(self.settings) || !has(self.queueName) || !self.queueName.matches('[*?[]')",
+                "queueName is a pattern, and settings are for one queue: set those of patterns with QCONF",
+            ),
         )
     )
 
