@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from disqued.placing.homes import homes
 from disqued.testing.cluster import Cluster
 from moves.test_dead_letters import is_over
 
@@ -62,3 +63,24 @@ def test_one_of_them_stays_queued_also_if_both_nodes_know_that_the_other_one_has
     cluster.until(cluster.is_whole, within_s=60)
     cluster.run(seconds=5)
     assert len(cluster.copies(job_id, "queued")) == 1
+
+
+def test_one_of_them_stays_queued_also_if_neither_node_is_a_home_of_the_job(cluster: Cluster) -> None:
+    """Each node was alone, and the node that would have got the job first did not add it."""
+    first, second, third = cluster.members
+    jobs: list[bytes] = []
+    cluster.partition([first], [second], [third])
+    cluster.run(seconds=40)
+    for number in range(8):
+        for member in (first, second):
+            client = member.client()
+            client.send("ADDJOB", "mail", "body", 0, "REPLICATE", 1, "RETRY", 300, "ID", f"{number}{MIDDLE[1:]}")
+            cluster.run(milliseconds=100)
+            job_id = client.next_reply()
+            assert isinstance(job_id, bytes)
+            jobs.append(job_id)
+    cluster.heal()
+    cluster.until(cluster.is_whole, within_s=60)
+    assert third.id in {homes(first.node.state, job_id, 1)[0] for job_id in jobs}
+    cluster.run(seconds=5)
+    assert [len(cluster.copies(job_id, "queued")) for job_id in jobs] == [1] * len(jobs)

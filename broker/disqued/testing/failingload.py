@@ -6,12 +6,13 @@ healing, all poison jobs must become dead letters, each exactly one; then these 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Final
 
 from disqued.core.jobs.attributes import ATTEMPTS, META, ORIGIN_ID
-from disqued.core.jobs.job import ACKED, ACTIVE, Job
+from disqued.core.jobs.job import ACKED, ACTIVE, QUEUED, Job
 from disqued.moves.successor import successor_id
 from disqued.testing.checkers import TIE_MS
 from disqued.testing.workload import RECONNECT_MS, Caller
@@ -32,6 +33,8 @@ _PAUSE_MS: Final = 500
 _BACKOFF_MS: Final = (200, 1500)
 DELAY_S: Final = 4
 """Longer than the retry time, so that holders that do not know of the delay would queue the job early."""
+REUNITED_MS: Final = 5000
+"""How long two nodes that reach each other again may both have the same dead letter queued."""
 EARLY_MS: Final = 30
 """How early a job may come back after NACK DELAY by the clock of the checker: clocks tick every 16 ms."""
 
@@ -97,6 +100,8 @@ class FailingClients:
         self._buries = False
         """Whether the checks are done and everything is acknowledged."""
         self.checked = False
+        self._whole_ms = 0
+        """Since when all nodes reach each other; 0 if they do not."""
 
     def start(self) -> None:
         """Start to work."""
@@ -232,14 +237,30 @@ class FailingClients:
 
     def look(self) -> None:
         """After healing: once all poison jobs are dead, check them, and have everything acknowledged."""
-        if self.checked or not self._world.cluster.is_whole():
+        if not self._world.cluster.is_whole():
+            self._whole_ms = 0
+            return
+        now_ms = self._world.now_ms
+        self._whole_ms = self._whole_ms or now_ms
+        if self.checked or now_ms - self._whole_ms <= REUNITED_MS:
             return
         if any(job.queue.decode() in _QUEUES for job in self._unfinished()):
             return
         self.checked = True
         self._check()
+        self._look_for_twins()
         self._buries = True
         self._end_undeliverable()
+
+    def _look_for_twins(self) -> None:
+        """Check that nodes that have reached each other for a while do not both have an old dead letter queued."""
+        world = self._world
+        queued = Counter(
+            job.id for job in self._unfinished() if job.state == QUEUED and job.created_ms < self._whole_ms
+        )
+        for job_id, count in queued.items():
+            if count > 1:
+                world.history.violate(world.now_ms, f"{job_id!r} is queued on {count} nodes")
 
     def _unfinished(self) -> list[Job]:
         """All jobs of these clients on all nodes that are not acknowledged."""

@@ -37,6 +37,7 @@ from disqued.delivery.queued import MESSAGE
 from disqued.federation import jobbatch, yourjobs
 from disqued.membership import authentication
 from disqued.moves import successor
+from disqued.moves.reunion import Reunion
 from disqued.moves.successor import successor_id
 from disqued.node import Node
 from disqued.persistence import load
@@ -117,6 +118,11 @@ def _no_introduction(state: NodeState, source: Peer, job: Job) -> None:
 def _any_id(old_id: bytes, target: bytes, moves: int) -> bytes:
     """An ID that differs from the derived one."""
     return successor_id(old_id, target + b"?", moves)
+
+
+def _forget_meeting(self: Reunion, peer: Peer) -> None:
+    """Tell a node nothing that can be reached again."""
+    del self, peer
 
 
 def _forget_importer(self: BusJobs, job: Job, now_ms: int, holders: bytes) -> bytes:
@@ -250,6 +256,11 @@ MUTATIONS: Final[dict[str, Mutation]] = {
     ),
     "skip-postpone": Mutation(
         "other holders do not learn that a job was given back for later", "calm", _ignore(kinds.POSTPONE)
+    ),
+    "skip-reunion": Mutation(
+        "nodes that reach each other again both keep a dead letter queued",
+        "partitions",
+        patched=((Reunion, "begin", _forget_meeting),),
     ),
     "skip-setack": Mutation("acknowledgements do not reach other holders", "calm", _ignore(kinds.SETACK)),
     "skip-gotack": Mutation("completed jobs are never deleted", "calm", _ignore(kinds.GOTACK)),
