@@ -177,17 +177,17 @@ class Calls(Life):
 
     def be_postponed(self) -> None:
         lifecycle = self.lifecycle
-        lifecycle.postpone_until(self.admitted(retry_s=0), NOW_MS + 1000, COUNT_NACK, here=True)
+        lifecycle.postpone_until(self.admitted(retry_s=0), NOW_MS, NOW_MS + 1000, COUNT_NACK, here=True)
         lifecycle.postpone(self.admitted(), NOW_MS)
         lifecycle.postpone(self.admitted(retry_s=0), NOW_MS)
         taken = self.admitted()
         self.take_only(taken, NOW_MS)
         lifecycle.end_lease(taken)
-        lifecycle.delay_until(self.shared(), NOW_MS + 1000)
+        lifecycle.delay_until(self.shared(), NOW_MS, NOW_MS + 1000)
         for counting in (COUNT_NACK, UNCOUNTED):
             for here in (True, False):
                 for make in (self.shared, self.admitted):
-                    lifecycle.postpone_until(make(), NOW_MS + 1000, counting, here=here)
+                    lifecycle.postpone_until(make(), NOW_MS, NOW_MS + 1000, counting, here=here)
         lifecycle.requeue_loaded(self.shared(), NOW_MS, 0)
         lifecycle.requeue_loaded(self.shared(), NOW_MS, NOW_MS + 100)
 
@@ -285,12 +285,12 @@ def test_in_random_histories_every_change_of_state_is_in_the_table(
         )
         assert lifecycle.queued_jobs == (job.state == QUEUED)
         never_queued = not job.flags & BCAST_QUEUED and job.nacks == 0
-        assert lifecycle.delays.count == (delay_s > 0 and job.state == ACTIVE and never_queued)
-        assert bool(job.flags & DELAYED) == lifecycle.delays.count
+        assert lifecycle.queues.delayed_jobs == (delay_s > 0 and job.state == ACTIVE and never_queued)
+        assert bool(job.flags & DELAYED) == lifecycle.queues.delayed_jobs
         assert job.awake_ms > 0, "every job has a wake time"
     if lifecycle.table.get(job.id) is not None:
         lifecycle.drop(job)
-    assert lifecycle.delays.count == 0
+    assert lifecycle.queues.delayed_jobs == 0
     queue = lifecycle.queues.get(b"queue")
     if queue is not None:
         lifecycle.remove_queue(queue)

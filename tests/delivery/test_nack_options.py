@@ -48,9 +48,9 @@ def test_a_job_comes_back_after_its_delay_and_counts_one_nack(
 def test_a_delayed_job_is_delayed_until_it_is_queued_and_can_be_run_now(local: LocalNode, client: LocalClient) -> None:
     job_id = taken(client)
     client.call("NACK", job_id, "DELAY", 100)
-    assert local.node.state.lifecycle.delays.count == 1
+    assert local.node.state.lifecycle.queues.delayed_jobs == 1
     assert client.call("ENQUEUE", job_id) == 1
-    assert local.node.state.lifecycle.delays.count == 0
+    assert local.node.state.lifecycle.queues.delayed_jobs == 0
     assert fetched(client)
 
 
@@ -149,7 +149,7 @@ def test_the_delay_survives_a_restart_and_a_rewrite() -> None:
         while local.node.state.loading:
             local.run(milliseconds=1)
         assert counters(client, job_id) == (1, 0)
-        assert local.node.state.lifecycle.delays.count == 1
+        assert local.node.state.lifecycle.queues.delayed_jobs == 1
         client.call("BGREWRITEAOF")
         local.run(seconds=5)
     local.run(seconds=1000)

@@ -142,6 +142,19 @@ def test_queue_is_not_forgotten_while_workers_have_its_jobs(local: LocalNode, cl
     assert client.call("QSTAT", "mail") is None
 
 
+def test_a_queue_that_has_only_delayed_jobs_is_seen_and_is_forgotten_after_them(
+    local: LocalNode, client: LocalClient
+) -> None:
+    job = client.add("mail", "later", "DELAY", 7200, "RETRY", 60)
+    local.run(seconds=3600)
+    assert client.call("QSCAN") == [b"0", [b"mail"]]
+    assert (client.stat("mail")["len"], client.stat("mail")["delayed"]) == (0, 1)
+    client.call("DELJOB", job)
+    assert client.stat("mail")["delayed"] == 0
+    local.run(seconds=3600)
+    assert client.call("QSTAT", "mail") is None
+
+
 def test_blocked_clients_are_counted_once_per_queue(local: LocalNode, client: LocalClient) -> None:
     local.client().send("GETJOB", "FROM", "a", "b", "a")
     local.client().send("GETJOB", "FROM", "a")

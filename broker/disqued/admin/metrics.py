@@ -49,7 +49,7 @@ def _refusals(state: NodeState) -> Iterator[Sample]:
 def _jobs(state: NodeState) -> Iterator[Sample]:
     lifecycle = state.lifecycle
     waiting = int(lifecycle.unplaced_jobs)
-    delayed, queued, acked = int(lifecycle.delays.count), int(lifecycle.queued_jobs), int(lifecycle.acked_jobs)
+    delayed, queued, acked = int(lifecycle.queues.delayed_jobs), int(lifecycle.queued_jobs), int(lifecycle.acked_jobs)
     yield (("wait_repl",), waiting)
     yield (("delayed",), delayed)
     yield (("active",), int(lifecycle.table.count) - waiting - delayed - queued - acked)

@@ -71,7 +71,7 @@ def handle_enqueue(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa:
         return
     delay_s: i64 = frame.aux
     if delay_s > 0:
-        lifecycle.delay_until(job, state.now_ms + delay_s * 1000)
+        lifecycle.delay_until(job, state.now_ms, state.now_ms + delay_s * 1000)
         return
     job.requeue_at_ms = state.now_ms
     if lifecycle.enqueue(job, state.now_ms, SILENT):

@@ -42,7 +42,7 @@ QUEUE_METRICS: Final[tuple[QueueMetric, ...]] = (
     gauge(
         "disque_queue_delayed_jobs",
         "Jobs that wait on the node for the end of their delay.",
-        lambda seen: seen.delayed,
+        lambda seen: int(seen.queue.delayed),
     ),
     gauge(
         "disque_queue_oldest_job_age_seconds",

@@ -39,7 +39,7 @@ _CONTENT: Final = re.compile(rb"(\S{40}) \d{1,18} \d{1,10} [01]")
 
 def postpone(state: NodeState, job: Job, delay_ms: i64, counting: i64) -> bool:
     """Have a job queued again after a delay; False if it is never queued again."""
-    if not state.lifecycle.postpone_until(job, state.now_ms + delay_ms, counting, here=True):
+    if not state.lifecycle.postpone_until(job, state.now_ms, state.now_ms + delay_ms, counting, here=True):
         return False
     _note(state, job)
     state.holders.complete(job, state.view)
@@ -74,7 +74,7 @@ def handle_postpone(state: NodeState, peer: Peer, frame: Frame) -> None:
     if job is None:
         return
     counting = COUNT_NACK if frame.message_flags & kinds.INCR_NACKS else UNCOUNTED
-    if state.lifecycle.postpone_until(job, state.now_ms + frame.aux, counting, here=False):
+    if state.lifecycle.postpone_until(job, state.now_ms, state.now_ms + frame.aux, counting, here=False):
         _note(state, job)
 
 
@@ -118,7 +118,7 @@ def load_record(state: NodeState, words: list[bytes]) -> None:
     job.nacks = min(max(int(parts[2]), int(job.nacks)), MAX_COUNTER)
     at_ms = min(int(parts[1]) - int(state.wall_ahead_s) * 1000, int(job.expire_at_s) * 1000)
     if at_ms > state.now_ms:
-        state.lifecycle.postpone_until(job, at_ms, UNCOUNTED, here=parts[3] != b"0")
+        state.lifecycle.postpone_until(job, state.now_ms, at_ms, UNCOUNTED, here=parts[3] != b"0")
 
 
 def current_records(_state: NodeState) -> Iterator[list[Words]]:

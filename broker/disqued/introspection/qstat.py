@@ -56,7 +56,7 @@ def qstat(state: NodeState, session: Session, args: list[bytes]) -> None:
         for band, count in zip(BANDS, order.bands(queue.length), strict=True):
             _integer(session, band.encode(), count)
     _integer(session, b"leased", queue.leased)
-    _integer(session, b"delayed", state.lifecycle.delays.of(queue.name))
+    _integer(session, b"delayed", queue.delayed)
     _integer(session, b"dead", queue.dead)
     oldest = order.oldest()
     _integer(session, b"oldest-ms", 0 if oldest is None else max(state.now_ms - oldest.created_ms, 0))

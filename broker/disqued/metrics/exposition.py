@@ -87,7 +87,7 @@ def _add(family: Family, labels: tuple[str, ...], value: float | Histogram) -> N
 def _of_queues(metric: Metric[QueueSeen], scan: QueueScan) -> Iterator[Sample]:
     """The samples of all selected queues."""
     for _, label, queue in scan.chosen:
-        for values, value in metric.read(QueueSeen(queue, scan.now_ms, scan.delayed(queue))):
+        for values, value in metric.read(QueueSeen(queue, scan.now_ms)):
             yield ((label, *values), value)
 
 

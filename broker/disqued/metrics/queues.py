@@ -96,10 +96,6 @@ class QueueScan:
         """The age of the oldest queued job."""
         return max(self.now_ms - self.oldest_ms, 0) / 1000 if self.oldest_ms else 0.0
 
-    def delayed(self, queue: Queue) -> int:
-        """How many jobs of a queue wait for the end of their delay."""
-        return self._state.lifecycle.delays.of(queue.name)
-
     def steps(self) -> Iterator[None]:
         """Scan all queues in steps."""
         queues = self._state.lifecycle.queues

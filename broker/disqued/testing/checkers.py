@@ -94,7 +94,7 @@ def check_node(member: Member, history: History) -> None:
             history.violate(now_ms, f"node {member.number}: {job.id!r} has no holders")
     if (lifecycle.queued_jobs, lifecycle.replication_counts.highest()) != (queued.total(), highest):
         history.violate(now_ms, f"node {member.number}: what is queued, or the copies asked for, are miscounted")
-    if (lifecycle.acked_jobs, lifecycle.delays.count) != (acked, delayed):
+    if (lifecycle.acked_jobs, lifecycle.queues.delayed_jobs) != (acked, delayed):
         history.violate(now_ms, f"node {member.number}: what is acknowledged, or waits for its delay, is miscounted")
     _, queues = lifecycle.queues.scan(0, 1 << 30)
     for queue in queues:

@@ -32,7 +32,6 @@ from disqued.core.jobs.job import (
     Job,
 )
 from disqued.core.jobs.table import JobTable
-from disqued.core.lifecycle.delays import Delays
 from disqued.core.lifecycle.dropped import Dropped
 from disqued.core.lifecycle.events import Events
 from disqued.core.lifecycle.journal import Journal
@@ -111,7 +110,6 @@ class Lifecycle(WakeTimes):
         self.acked_jobs: i64 = 0
         self.queued_jobs: i64 = 0
         """Jobs in all queues."""
-        self.delays = Delays()
         self.requeued_by_timer = Count()
         """How often a job was queued again because its retry time was over."""
         self.dropped: list[Dropped] = []
@@ -148,7 +146,7 @@ class Lifecycle(WakeTimes):
         job.confirmed = None
         self.journal.keep(job)
         if job.delay_s > 0:
-            self._delay(job)
+            self._delay(job, now_ms)
             self._arm(job)
         else:
             self.enqueue(job, now_ms, counting)
@@ -164,15 +162,15 @@ class Lifecycle(WakeTimes):
         self.journal.keep(job)
         self._arm(job)
 
-    def _delay(self, job: Job) -> None:
+    def _delay(self, job: Job, now_ms: i64) -> None:
         if not job.flags & DELAYED:
             job.flags |= DELAYED
-            self.delays.begin(job.queue)
+            self.queues.count_delayed_in(self.make_queue(job.queue, now_ms))
 
     def _end_delay(self, job: Job) -> None:
         if job.flags & DELAYED:
             job.flags &= _NOT_DELAYED
-            self.delays.end(job.queue)
+            self.queues.count_delayed_out(job.queue)
 
     def set_attributes(self, job: Job, extra: Attributes | None) -> None:
         """Change the attributes of a job in any state. A queued job moves to the place that they give it."""
@@ -242,7 +240,7 @@ class Lifecycle(WakeTimes):
             and (due_ms > now_ms or was_queued or (controlled and retry_s > 0))
         ):
             job.requeue_at_ms = max(due_ms, now_ms)
-            self._delay(job)
+            self._delay(job, now_ms)
             was_queued = False
         elif retry_s > 0:
             job.flags |= BCAST_WILLQUEUE
@@ -404,14 +402,14 @@ class Lifecycle(WakeTimes):
         job.requeue_at_ms = at_ms
         self._arm(job)
 
-    def delay_until(self, job: Job, at_ms: i64) -> None:
+    def delay_until(self, job: Job, now_ms: i64, at_ms: i64) -> None:
         """Have a copy queued here for the first time when its delay is over; another node decided the delay."""
         job.flags &= _FIRST_QUEUEING
         self.queues.count_lease_out(job)
-        self._delay(job)
+        self._delay(job, now_ms)
         self.requeue_at(job, at_ms)
 
-    def postpone_until(self, job: Job, at_ms: i64, counting: i64, *, here: bool) -> bool:
+    def postpone_until(self, job: Job, now_ms: i64, at_ms: i64, counting: i64, *, here: bool) -> bool:
         """Have a job that a worker gave back queued again at a time and not before; False if it is never queued again.
 
         `counting` is COUNT_NACK or UNCOUNTED. `here`: the worker gave it back to this node; copies on other nodes are
@@ -427,7 +425,7 @@ class Lifecycle(WakeTimes):
             job.nacks += 1
         job.flags = (job.flags & _NO_LONGER_TAKEN) | BCAST_QUEUED | BCAST_WILLQUEUE | POSTPONED
         if here:
-            self._delay(job)
+            self._delay(job, now_ms)
         else:
             self._end_delay(job)
             at_ms += JITTER_MS // 2 + self._jitter_ms()
@@ -526,7 +524,6 @@ class Lifecycle(WakeTimes):
         self.unplaced_jobs = 0
         self.acked_jobs = 0
         self.queued_jobs = 0
-        self.delays = Delays()
         self.replication_counts = ReplicationCounts()
 
     def wake(self, job: Job, now_ms: i64) -> bool:

@@ -50,6 +50,8 @@ class Queues:
         """By number of the block, a dict of queues by number."""
         self._last: Queue | None = None
         """The queue that was found last: consecutive requests mostly name the same one."""
+        self.delayed_jobs: i64 = 0
+        """The jobs of all queues that wait on this node for the end of their delay."""
         self._count: i64 = 0
         self._made: i64 = 0
         """The number of the last queue that was made."""
@@ -74,6 +76,18 @@ class Queues:
             queue = self.get(job.queue)
             assert queue is not None  # it is in use while it has leases
             queue.leased -= 1
+
+    def count_delayed_in(self, queue: Queue) -> None:
+        """Count a job that waits on this node for the end of its delay."""
+        queue.delayed += 1
+        self.delayed_jobs += 1
+
+    def count_delayed_out(self, name: bytes) -> None:
+        """Count such a job of the queue of that name no longer."""
+        queue = self.get(name)
+        assert queue is not None  # it is in use while it has delayed jobs
+        queue.delayed -= 1
+        self.delayed_jobs -= 1
 
     def declare(self, name: bytes, queue_type: QueueType) -> None:
         """Choose the type of a queue that does not exist yet."""
@@ -137,6 +151,7 @@ class Queues:
         self._blocks = SortedDict()
         self._last = None
         self._count = 0
+        self.delayed_jobs = 0
         return by_name, by_number
 
     def scan(self, cursor: int, limit: int) -> tuple[int, list[Queue]]:

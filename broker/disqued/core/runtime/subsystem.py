@@ -27,8 +27,6 @@ class QueueSeen(NamedTuple):
 
     queue: Queue
     now_ms: int
-    delayed: int
-    """How many of its jobs wait on the node for the end of their delay."""
 
 
 NodeMetric: TypeAlias = Metric[NodeState]
