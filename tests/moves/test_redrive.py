@@ -176,6 +176,41 @@ def test_a_redrive_ends_with_the_node_that_runs_it_and_can_be_started_again(clus
     assert waiting(cluster, DEAD) == 0
 
 
+@pytest.mark.parametrize("by", [0, 1])
+def test_jobs_that_a_node_with_a_fast_clock_created_return_as_well(cluster: Cluster, by: int) -> None:
+    """Seed 210: its dead letters seemed to have arrived after the task began, by the clock of the node that ran it."""
+    fast = cluster.members[0]
+    fast.skew_ms = 600_000
+    fast.jump()
+    cluster.run(seconds=1)
+    spread(cluster, 9)
+    cluster.members[by].admin.call("REDRIVE", DEAD)
+    cluster.run(seconds=3)
+    assert (waiting(cluster, DEAD), waiting(cluster, MAIL)) == (0, 9)
+
+
+def test_jobs_that_fail_again_on_a_node_with_a_fast_clock_are_redriven_once(cluster: Cluster) -> None:
+    fast, slow, _ = cluster.members
+    fast.skew_ms = 600_000
+    fast.jump()
+    cluster.run(seconds=1)
+    spread(cluster, 9)
+    slow.admin.call("REDRIVE", DEAD)
+    failed = 0
+    for _ in range(40):
+        worker = fast.client()
+        worker.send("GETJOB", "NOHANG", "FROM", MAIL)
+        cluster.run(milliseconds=100)
+        reply = worker.next_reply()
+        if isinstance(reply, list):
+            assert isinstance(reply[0], list)
+            worker.call("NACK", reply[0][1])  # type: ignore[arg-type]
+            failed += 1
+    assert failed > 0
+    assert waiting(cluster, DEAD) == failed
+    assert status(slow.admin)["state"] == b"done"
+
+
 def test_bad_frames_are_ignored(cluster: Cluster) -> None:
     sender, receiver, _ = cluster.members
     link = sender.node.state.view.peers[receiver.id].link

@@ -142,3 +142,22 @@ def test_a_step_is_logged_counted_and_shown_and_a_small_change_is_not() -> None:
     lines = [text for level, text in node.host.log_lines if level == "warning" and "wall clock was set" in text]
     assert [line.split()[5] for line in lines] == ["forward", "back"]
     assert "step_ms=86430000" in lines[0]
+
+
+def test_dead_letters_return_on_a_node_that_started_before_its_clock_was_set() -> None:
+    """Seed 1148: what it loaded from its file seemed to have arrived after the REDRIVE began."""
+    node = logging_node()
+    client = node.client()
+    client.call("QCONF", "mail", "SET", "limit", 1)
+    client.add("mail", "body", "RETRY", 60)
+    (job_id,) = client.take("mail")
+    client.call("NACK", job_id)
+    node.crash()
+    node.host.now_ms -= 3 * DAY_MS
+    node.restart()
+    node.run(seconds=70)
+    client = node.client()
+    assert client.call("QLEN", "mail.dead") == 1
+    client.call("REDRIVE", "mail.dead")
+    node.run(seconds=2)
+    assert (client.call("QLEN", "mail.dead"), client.call("QLEN", "mail")) == (0, 1)

@@ -45,12 +45,10 @@ class Task:
         self.older_s = older_s
         """Only jobs that were dead letters for so many seconds."""
         self.started_ms: i64 = started_ms
-        """When it began. Jobs that arrive later are left alone, so it ends also if jobs fail again at once."""
+        """When it began, by the clock of the node that runs it."""
 
     def takes(self, job: Job) -> bool:
-        """Whether a job is one of those to move."""
-        if job.created_ms > self.started_ms:
-            return False
+        """Whether a job that was there when the task began is one of those to move."""
         extra = job.extra
         if self.older_s > 0:
             since_ms = extra.number(DEAD) if extra is not None and extra.dead else job.created_ms

@@ -14,6 +14,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from disqued.bus import kinds
 from disqued.core.cluster.peer import Peer
+from disqued.core.jobs.attributes import ORIGIN_ID
 from disqued.core.jobs.job import Job
 from disqued.core.runtime.outbox import send
 from disqued.core.runtime.state import NodeState
@@ -46,8 +47,13 @@ CANCELLED: Final = b"cancelled"
 class Share:
     """What this node does for a task."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, now_ms: i64) -> None:
         self.task = task
+        self.began_ms: i64 = max(task.started_ms, now_ms)
+        """Jobs that arrive later are left alone, so the task ends also if jobs fail again at once. The clock of this
+        node may be ahead of that of the node that runs the task, and with it the jobs that this node created."""
+        self._ahead: set[bytes] = set()
+        """The first IDs of jobs from the future that were moved."""
         self.heard_ms: i64 = 0
         """When jobs were last granted."""
         self.granted: i64 = 0
@@ -84,10 +90,26 @@ class Share:
         if queue is not None and not self._at_end:
             self.left += queue.length
 
+    def _was_there(self, job: Job, now_ms: i64) -> bool:
+        """Whether a job was there when the task began although it seems to be newer.
+
+        Another node with a fast clock may have created it, or this node loaded it from its file and started before its
+        clock was set. If it fails again it comes back from the future as well, so each is moved once.
+        """
+        if job.created_ms <= now_ms:
+            return False
+        first_id = job.id if job.extra is None else job.extra.get(ORIGIN_ID) or job.id
+        if first_id in self._ahead:
+            return False
+        self._ahead.add(first_id)
+        return True
+
     def _move(self, state: NodeState, moving: Moving, job: Job) -> bool:
         """Begin to move a job; False if it stays."""
         task = self.task
         if not task.takes(job):
+            return False
+        if job.created_ms > self.began_ms and not self._was_there(job, state.now_ms):
             return False
         target = task.target_of(job)
         if not target:
@@ -244,7 +266,7 @@ class Redrives:
         """This node's part in a task."""
         share = self.shares.get(task.queue)
         if share is None or share.task.started_ms != task.started_ms:
-            share = Share(task)
+            share = Share(task, self._state.now_ms)
             self._make_room()
             self.shares[task.queue] = share
         share.heard_ms = self._state.now_ms
