@@ -294,6 +294,12 @@ class Moving:
         del self.moves[move.old.id]
         del self._by_successor[move.successor.id]
 
+    def dropped(self, job: Job) -> None:
+        """A job was dropped that waited for its copies: if it is a successor, its move is over."""
+        move = self._by_successor.get(job.id)
+        if move is not None and move.successor is job:
+            self._state.lifecycle.timers.arm(move, self._state.now_ms)
+
     def hurry(self) -> None:
         """A node can be asked again: check all moves now."""
         state = self._state

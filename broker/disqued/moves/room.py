@@ -48,6 +48,10 @@ class MovesRoom(Room):
         """Count a home that has a successor."""
         self.moving.confirm(job, peer, had)
 
+    def dropped_unplaced(self, job: Job) -> None:
+        """End the move of a successor that another node has made and a worker has finished meanwhile."""
+        self.moving.dropped(job)
+
     def peer_up(self, peer: Peer) -> None:
         """Ask for missing copies of successors now, and find jobs that both nodes have."""
         self.moving.hurry()

@@ -113,7 +113,10 @@ def check_node(member: Member, history: History) -> None:
         wrong_bytes = lifecycle.memory.used_bytes - used_bytes
         history.violate(now_ms, f"node {member.number}: the memory count is {wrong_bytes} bytes wrong")
     waits = len(replication_of(state).waits)
-    moves = sum(move.successor.state == WAIT_REPL for move in moves_of(state).moving.moves.values())
+    moves = sum(
+        move.successor.state == WAIT_REPL and lifecycle.table.get(move.successor.id) is move.successor
+        for move in moves_of(state).moving.moves.values()
+    )
     if unplaced != waits + moves:
         history.violate(now_ms, f"node {member.number}: {unplaced} jobs wait for copies, but {waits} clients")
     if unplaced != lifecycle.unplaced_jobs:

@@ -15,6 +15,7 @@ from disqued.core.jobs.attributes import ATTEMPTS, META, ORIGIN_ID
 from disqued.core.jobs.job import ACKED, ACTIVE, QUEUED, Job
 from disqued.moves.successor import successor_id
 from disqued.testing.checkers import TIE_MS
+from disqued.testing.redriveload import Redriver
 from disqued.testing.workload import RECONNECT_MS, Caller
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ class FailingClients:
         self._workers = [Caller(world, home) for home in range(1, count + 1)]
         self.jobs: list[Failing] = []
         self._configured = False
+        self._redriver = Redriver(world, seed)
         self._buries = False
         """Whether the checks are done and everything is acknowledged."""
         self.checked = False
@@ -187,10 +189,14 @@ class FailingClients:
             job.deliveries += 1
             if job.retry_s == 0 and job.deliveries > 1 and not job.rejected:
                 history.violate(self._world.now_ms, f"{body!r}, at most once, was delivered {job.deliveries} times")
-            is_dead = isinstance(row[0], bytes) and row[0].decode() in _DEAD
+            assert isinstance(row[0], bytes)
+            is_dead = row[0].decode() in _DEAD
+            if not is_dead:
+                self._redriver.delivered(body, row[0].decode())
             tied = self._world.now_ms - job.delivered_ms <= TIE_MS
             job.delivered_ms = self._world.now_ms
-            unexpected = not (history.faulty or history.distance_ms or job.moved or is_dead or tied)
+            redriven = self._redriver.active
+            unexpected = not (history.faulty or history.distance_ms or job.moved or is_dead or tied or redriven)
             if self._world.now_ms < job.not_before_ms - EARLY_MS and unexpected:
                 early_ms = job.not_before_ms - self._world.now_ms
                 history.violate(self._world.now_ms, f"{body!r} was delivered {early_ms} ms before its delay was over")
@@ -217,7 +223,7 @@ class FailingClients:
         draw = self._chance.random()
         if not worker.connect():
             return
-        if self._buries or not job.is_poison:
+        if self._buries or self._redriver.active or not job.is_poison:
             worker.call(lambda _: None, "ACKJOB", job_id)
         elif draw < 0.15:
             worker.call(lambda _: None, "NACK", job_id, "UNCOUNTED")
@@ -236,19 +242,32 @@ class FailingClients:
     # --- after healing ------------------------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """After healing: once all poison jobs are dead, check them, and have everything acknowledged."""
+        """After healing: once all poison jobs are dead, check them, redrive them, and have everything acknowledged."""
         if not self._world.cluster.is_whole():
             self._whole_ms = 0
             return
         now_ms = self._world.now_ms
         self._whole_ms = self._whole_ms or now_ms
-        if self.checked or now_ms - self._whole_ms <= REUNITED_MS:
+        if self._buries or now_ms - self._whole_ms <= REUNITED_MS:
+            return
+        if self.checked:
+            self._redriver.look([job for job in self._unfinished() if job.queue.decode() in _DEAD])
+            if self._redriver.done:
+                self._bury()
             return
         if any(job.queue.decode() in _QUEUES for job in self._unfinished()):
             return
         self.checked = True
         self._check()
         self._look_for_twins()
+        dead = self._unfinished()
+        if self._redriver.wanted and dead:
+            self._redriver.begin(dead, _DEAD)
+        else:
+            self._bury()
+
+    def _bury(self) -> None:
+        """Have all that is left acknowledged."""
         self._buries = True
         self._end_undeliverable()
 

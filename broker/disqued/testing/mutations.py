@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, Final
 
+from disqued.admission import addjob
+from disqued.admission.copyto import add_copies
 from disqued.build import COMPILED
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
@@ -27,6 +29,7 @@ from disqued.core.lifecycle.journal import Journal
 from disqued.core.lifecycle.lifecycle import COUNT_DELIVERY, Lifecycle
 from disqued.core.queues.bypriority import ByPriority
 from disqued.core.queues.order import ByAge
+from disqued.core.queues.purges import Purges
 from disqued.core.runtime import outbox
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.messageentry import MessageEntry
@@ -37,6 +40,7 @@ from disqued.delivery.queued import MESSAGE
 from disqued.federation import jobbatch, yourjobs
 from disqued.membership import authentication
 from disqued.moves import successor
+from disqued.moves.redriving import Redrives
 from disqued.moves.reunion import Reunion
 from disqued.moves.successor import successor_id
 from disqued.node import Node
@@ -242,7 +246,36 @@ def _by_arrival(self: Entry, other: Entry) -> bool:
     return self.wire != other.wire
 
 
+def _catch_nothing(self: Purges, job: Job) -> bool:
+    """Queue jobs that were purged."""
+    del self, job
+    return False
+
+
+def _not_cancelled(self: Redrives, queue: bytes) -> bool:
+    """Say that a REDRIVE is cancelled, and continue."""
+    return self.is_running(queue)
+
+
+def _to_the_first(state: NodeState, session: Session, targets: tuple[bytes, ...], job: Job, ttl_s: int) -> None:
+    """Add the copy for the first of several queues only."""
+    add_copies(state, session, targets[:1], job, ttl_s)
+
+
 MUTATIONS: Final[dict[str, Mutation]] = {
+    "ignore-purge-mark": Mutation(
+        "jobs that were purged are queued when they come back",
+        "partitions",
+        patched=((Purges, "catches", _catch_nothing),),
+    ),
+    "ignore-cancel": Mutation(
+        "a REDRIVE that was cancelled moves more jobs", "calm", patched=((Redrives, "cancel", _not_cancelled),)
+    ),
+    "copy-to-one": Mutation(
+        "only the first of the queues that `copy-to` names gets its copy",
+        "calm",
+        patched=((addjob, "add_copies", _to_the_first),),
+    ),
     "skip-proof": Mutation(
         "a node accepts answers that were made with another cluster secret",
         "secrets",

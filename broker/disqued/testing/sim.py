@@ -30,6 +30,7 @@ from disqued.core.host import disk
 from disqued.testing import checkers, logcheckers, priorities, secretfaults, seeds
 from disqued.testing.account import JobAccount
 from disqued.testing.cluster import START_MS, Cluster, Hooks, Member
+from disqued.testing.copyload import CopyClients, has_copies
 from disqued.testing.failingload import FailingClients, has_failures
 from disqued.testing.faults import Faults, bring_back, take_down
 from disqued.testing.history import History
@@ -38,6 +39,7 @@ from disqued.testing.mixes import HARMLESS, MIXES, mix_of
 from disqued.testing.mutations import MUTATIONS, Mutation
 from disqued.testing.network import EndlessError, Network
 from disqued.testing.patternload import PatternClients
+from disqued.testing.purgeload import PurgeClients, has_purges
 from disqued.testing.rare import Rarities
 from disqued.testing.settingsload import SettingsClient, SettingsWatch, has_settings
 from disqued.testing.transitioncheck import TransitionCheck
@@ -140,6 +142,8 @@ class Simulation:
         self._watch = checkers.Watch(self.cluster, self.history)
         self._patterns: PatternClients | None = None
         self._failing: FailingClients | None = None
+        self._purges: PurgeClients | None = None
+        self._copies: CopyClients | None = None
         self._settings = SettingsWatch(self.cluster, self.history) if has_settings(seed) else None
 
     def _config(self) -> Config:
@@ -196,6 +200,12 @@ class Simulation:
         if has_failures(self.seed):
             self._failing = FailingClients(self.world, self.seed)
             self._failing.start()
+        if has_purges(self.seed):
+            self._purges = PurgeClients(self.world, self.seed, self.mix)
+            self._purges.start()
+        if has_copies(self.seed):
+            self._copies = CopyClients(self.world, self.seed)
+            self._copies.start()
         if self.mix == "calm":
             self._patterns = PatternClients(self.world, 1, 2)
             self._patterns.start()
@@ -206,6 +216,10 @@ class Simulation:
         checkers.check_end(cluster, self.history)
         if self._failing is not None and not self._failing.checked and not self._seen_enough:
             self.history.violate(self.world.now_ms, "poison jobs did not become dead letters")
+        if self._purges is not None and not self._purges.checked and not self._seen_enough:
+            self.history.violate(self.world.now_ms, "the nodes do not agree about what was purged")
+        if self._copies is not None:
+            self._copies.check_end()
         if self._patterns is not None:
             self._patterns.check_end()
         if self.history.policy:
@@ -240,6 +254,8 @@ class Simulation:
                     priorities.check_attributes(member, self.history)
                     if self.history.policy and member.serving:
                         logcheckers.check_log(member, self.history)
+            if self._purges is not None:
+                self._purges.watch()
             checkers.note_met(self.cluster, self.history)
             if not self.history.faulty:
                 self._watch.look()
@@ -316,8 +332,10 @@ class Simulation:
                 settings.look()
             if self._failing is not None:
                 self._failing.look()
+            if self._purges is not None:
+                self._purges.look()
             done = checkers.leftovers(self.cluster) == 0
-            agreed = settings is None or settings.checked
+            agreed = (settings is None or settings.checked) and (self._purges is None or self._purges.checked)
             if done and ((self.cluster.is_whole() and agreed) or network.now_ms > whole_ms):
                 break
 

@@ -89,10 +89,11 @@ class _Call:
 class Caller:
     """One client."""
 
-    def __init__(self, world: World, home: int) -> None:
+    def __init__(self, world: World, home: int, chance: Random | None = None) -> None:
         self.world = world
         self.home = home
         """The member it prefers."""
+        self._chance = chance or world.chance
         self._connection: LocalClient | None = None
         self._member: Member | None = None
         self._calls: deque[_Call] = deque()
@@ -110,9 +111,9 @@ class Caller:
         if not alive:
             return False
         world = self.world
-        stay = world.always_acks or world.chance.random() < 0.8
+        stay = world.always_acks or self._chance.random() < 0.8
         at_home = [member for member in alive if member.number == self.home]
-        self._member = at_home[0] if at_home and stay else world.chance.choice(alive)
+        self._member = at_home[0] if at_home and stay else self._chance.choice(alive)
         connection = self._member.client()
         connection.listener = lambda: self._receive(connection)
         self._connection = connection

@@ -191,6 +191,7 @@ TRANSITIONS: Final = (
     ),
     Transition("enqueue", (ACTIVE,), None, "it must not be queued again", retried=False),
     Transition("enqueue", (ACTIVE,), None, "its last attempt failed", needs=BCAST_QUEUED, event=ATTEMPT_FAILED),
+    Transition("enqueue", (ACTIVE,), None, "it was purged"),
     # It leaves its queue.
     Transition("take", (QUEUED,), ACTIVE, retried=False, sets=DELIVERED | LEASED, record=FORGET),
     Transition("take", (QUEUED,), ACTIVE, retried=True, sets=DELIVERED | LEASED),
@@ -249,7 +250,9 @@ TRANSITIONS: Final = (
     Transition("announce", (QUEUED,), None, clears=BCAST_WILLQUEUE),
     Transition("requeue", (ACTIVE,), None, sets=BY_TIMER, then=("enqueue",)),
     Transition("requeue", (ACTIVE,), None, "it must not be queued again", retried=False, then=("enqueue",)),
-    Transition("requeue", (ACTIVE,), None, "its last attempt failed", retried=True, then=("enqueue",)),
+    Transition(
+        "requeue", (ACTIVE,), None, "its last attempt failed, or it was purged", retried=True, then=("enqueue",)
+    ),
     Transition("requeue", (ACTIVE,), None, "its queue is paused for input", retried=True, then=("postpone",)),
     Transition("requeue", (QUEUED,), None, then=("postpone",)),
     # Its attributes change.
