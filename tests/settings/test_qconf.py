@@ -104,6 +104,23 @@ def test_what_is_left_over_of_an_older_write_is_never_part_of_the_file(local: Lo
     assert bytes(local.host.disk.files["queues.conf"]).count(b"end") == 1
 
 
+def test_changes_during_a_write_are_appended_once_when_it_ends(local: LocalNode, client: LocalClient) -> None:
+    """Seed 492: the first step of the next write that took time was started twice, and it can be the append."""
+    files = local.host.disk
+    files.hold(disk.REPLACE)
+    for name in ("one", "two"):
+        local.client().send("QCONF", name, "SET", "ttl", 60)
+    files.held = {disk.APPEND}
+    for _ in range(4):
+        local.finish()
+    files.held.clear()
+    local.finish()
+    local.run(seconds=2)
+    assert bytes(files.files["queues.conf"]).count(b"end") == 1
+    local.restart()
+    assert source(local.client(), "two", "ttl") == (b"60", b"two")
+
+
 def test_disk_that_fails_is_reported_and_written_later(local: LocalNode, client: LocalClient) -> None:
     local.host.disk.fail(disk.REPLACE)
     reply = error(client.call("QCONF", "mail", "SET", "ttl", 3600))

@@ -70,11 +70,16 @@ class SettingsFile(DiskOwner):
 
     def save(self) -> None:
         """Begin to write the present entries, unless a write is under way."""
-        if self._writing or self.saved == self.changes:
-            return
+        if not self._writing and self._begin():
+            self._next()
+
+    def _begin(self) -> bool:
+        """Plan to write the present entries; False if they are in the file. The caller starts the first step."""
+        if self.saved == self.changes:
+            return False
         self._writing = self.changes
         self._steps = self._work()
-        self._next()
+        return True
 
     def save_now(self) -> str:
         """Write what is not written, and wait for it: the node ends. Returns the error, empty on success."""
@@ -120,7 +125,7 @@ class SettingsFile(DiskOwner):
         if not self._steps:
             self.saved, self._writing = self._writing, 0
             self.error = ""
-            self.save()
+            self._begin()
         return True
 
     def _fail(self, error: str) -> None:
