@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from disqued.moves.successor import successor_id
 from disqued.placing.homes import homes
 from disqued.testing.cluster import Cluster, Member
 from disqued.testing.local import LocalClient
@@ -88,7 +89,7 @@ def test_two_nodes_that_add_a_job_in_one_millisecond_have_it_queued_once(nodes: 
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize(("nodes", "copies"), [(3, 3), (4, 3), (5, 3)])
+@pytest.mark.parametrize(("nodes", "copies"), [(3, 3), (4, 3), (5, 2), (5, 3)])
 def test_far_nodes_that_make_the_same_move_have_the_job_queued_once(nodes: int, copies: int, seed: int) -> None:
     """Messages of the two nodes cross, and each may be the first at some homes: then none had the job queued."""
     chance = Random(seed)
@@ -100,6 +101,35 @@ def test_far_nodes_that_make_the_same_move_have_the_job_queued_once(nodes: int, 
         cluster.run(milliseconds=1500)
         assert queued_in(cluster, f"new{number}") == 1
         assert cluster.copies(job_id) == []
+
+
+def test_a_node_that_gets_a_job_from_afar_learns_that_its_homes_have_it_queued() -> None:
+    """The homes were too far for one mover, which found nodes nearby that knew of no other mover."""
+    cluster = Cluster(5)
+    cluster.run(seconds=1)
+    tested = 0
+    for number in range(3 * JOBS):
+        job_id = added(cluster, 2)
+        target = f"new{number}"
+        near = homes(cluster.members[0].node.state, successor_id(job_id, target.encode(), 0), 2)
+        afar, other = cluster.copies(job_id)
+        if afar.id in near or other.id not in near:
+            continue
+        tested += 1
+        set_distances(cluster, afar, near, 120)
+        both(cluster, [afar, other], "MOVEJOB", job_id, "TO", target, apart_ms=100)
+        cluster.run(milliseconds=800)
+        assert queued_in(cluster, target) == 1
+        set_distances(cluster, afar, near, 1)
+        cluster.run(milliseconds=200)
+    assert tested > 2
+
+
+def set_distances(cluster: Cluster, one: Member, others: list[bytes], delay_ms: int) -> None:
+    for other in cluster.members:
+        if other.id in others:
+            cluster.network.path(one, other).delay_ms = delay_ms
+            cluster.network.path(other, one).delay_ms = delay_ms
 
 
 def test_the_other_node_completes_a_move_when_the_first_one_dies(cluster: Cluster) -> None:

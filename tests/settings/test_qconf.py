@@ -104,7 +104,7 @@ def test_what_is_left_over_of_an_older_write_is_never_part_of_the_file(local: Lo
     assert bytes(local.host.disk.files["queues.conf"]).count(b"end") == 1
 
 
-def test_changes_during_a_write_are_appended_once_when_it_ends(local: LocalNode, client: LocalClient) -> None:
+def test_changes_during_a_write_are_appended_once_when_it_ends(local: LocalNode) -> None:
     """Seed 492: the first step of the next write that took time was started twice, and it can be the append."""
     files = local.host.disk
     files.hold(disk.REPLACE)

@@ -55,8 +55,9 @@ def _enqueue(state: NodeState, _session: Session, args: list[bytes], first: int,
 
 
 def handle_enqueue(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa: ARG001 - any member may ask
-    """Queue the job now, or `aux` seconds from now. No other node queues it, so no other node needs to know.
+    """Queue the job now, or `aux` seconds from now.
 
+    No other node queues it, so no other node needs to know, unless several nodes may have added it.
     If the queue is paused for input, a job with a retry time waits for the end of that time, unless a leaving node had
     it queued. An at-most-once job has no retry time, so it is queued despite the pause, unless it was delivered before.
     """
@@ -74,7 +75,7 @@ def handle_enqueue(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa:
         lifecycle.delay_until(job, state.now_ms, state.now_ms + delay_s * 1000)
         return
     job.requeue_at_ms = state.now_ms
-    if lifecycle.enqueue(job, state.now_ms, SILENT):
+    if lifecycle.enqueue(job, state.now_ms, UNCOUNTED if job.is_named else SILENT):
         state.counters.add(REQUEUED_ELSEWHERE)
 
 
