@@ -23,6 +23,7 @@ from typing import Final, NamedTuple, Self
 
 from disqued.client import Backoff, Client, DisqueError, Job, Reject
 from disqued.testing.account import JobAccount
+from disqued.testing.processes import ProcessFailedError
 from support.cluster import RealCluster, RealNode
 
 QUEUE: Final = "work"
@@ -181,7 +182,18 @@ class PoisonLoad:
 
     def settle(self, cluster: RealCluster, queue: str = QUEUE) -> None:
         """Wait until no node has a job of the queue any more, not even a copy: all are done, or are dead letters."""
-        cluster.wait_until(lambda: not jobs_of(cluster, queue), f"no node has a job of {queue}", SETTLING_S)
+        try:
+            cluster.wait_until(lambda: not jobs_of(cluster, queue), f"no node has a job of {queue}", SETTLING_S)
+        except ProcessFailedError as error:
+            for job_id in jobs_of(cluster, queue):
+                shown = {node.id[:8]: node.show(job_id) for node in cluster.running}
+                delivered = {
+                    body: self.account.jobs.delivered[body]
+                    for body, known in self.account.ids.items()
+                    if known.encode() == job_id
+                }
+                error.add_note(f"{job_id!r}, delivered {delivered}: {shown}")
+            raise
 
     def __enter__(self) -> Self:
         try:
