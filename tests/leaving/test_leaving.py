@@ -251,3 +251,20 @@ def test_a_node_can_leave_again_after_a_cancelled_drain(cluster: Cluster) -> Non
     leave(leaver)
     until_done(cluster, leaver)
     assert drain(others) == dict.fromkeys(jobs, 1)
+
+
+def test_jobs_keep_their_attributes_when_the_node_leaves_as_soon_as_it_has_a_link(cluster: Cluster) -> None:
+    """Seed 2119: what the other node understands was not known yet, and the copy came without its priority."""
+    leaver, others = leaver_of(cluster)
+    for other in others:
+        for one, two in ((leaver, other), (other, leaver)):
+            cluster.network.path(one, two).delay_ms = 100
+    job = leaver.admin.add("mail", "body", "REPLICATE", 1, "PRIORITY", 7)
+    for other in others:
+        cluster.network.reset(leaver, other)
+    for peer in leaver.node.state.view.peers.values():
+        peer.features = 0
+    leave(leaver)
+    until_done(cluster, leaver)
+    (owner,) = cluster.copies(job)
+    assert owner.admin.show(job)["priority"] == 7

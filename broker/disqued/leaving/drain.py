@@ -192,7 +192,7 @@ class Drain:
             return
         if self._unconfirmed_left == 0:
             return
-        originals = [peer for peer in self.targets.free if peer.features == 0]
+        originals = [peer for peer in self.targets.free if peer.connected and peer.features == 0]
         if not originals:
             return
         self._unconfirmed_left -= 1

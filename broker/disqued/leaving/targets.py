@@ -89,6 +89,8 @@ class Targets:
         for peer in self.free:
             if peer.id in asked or (own_kind and peer.features == 0):
                 continue
+            if job.extra is not None and not peer.connected:  # whether it understands attributes is not known yet
+                continue
             if delivered is not None and peer.id in delivered:
                 chosen.append(peer)
             else:

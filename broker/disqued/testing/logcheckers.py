@@ -12,6 +12,7 @@ from disqued.testing.cluster import Cluster, Member
 from disqued.testing.history import Attempt, History
 from disqued.testing.logged import LOG_NAME, Contents, contents
 from disqued.testing.network import Sent
+from disqued.testing.purgeload import is_purged
 from disqued.testing.snapshot import NEARLY_OVER_MS, differences, snapshot
 
 SETTLED_MS: Final = 1500
@@ -46,6 +47,9 @@ class LoadWatch:
         before = history.expected.pop(member.number, None)
         if before is not None:
             after = snapshot(member)
+            for job_id, was in list(before.jobs.items()):
+                if job_id not in after.jobs and is_purged(member, was.body):
+                    del before.jobs[job_id]
             for text in differences(before, after, member.now_ms):
                 history.violate(member.net.now_ms, f"node {member.number} after a controlled restart: {text}")
             self._check_one_restart(member)
@@ -120,7 +124,7 @@ class LoadWatch:
             loaded = table.get(job_id)
             ends_ms = stored.expire_at_s * 1000 + EXPIRY_GRACE_MS
             if loaded is None:
-                wrong = ends_ms > now_ms + NEARLY_OVER_MS
+                wrong = ends_ms > now_ms + NEARLY_OVER_MS and not is_purged(member, stored.body)
             else:
                 wrong = (loaded.body, loaded.queue, loaded.ctime) != (stored.body, stored.queue, stored.ctime)
             if wrong:

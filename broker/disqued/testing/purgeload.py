@@ -241,6 +241,11 @@ def mark_on(member: Member) -> int:
     return 0 if mark is None else mark[0]
 
 
+def is_purged(member: Member, body: bytes) -> bool:
+    """Whether a member may have deleted a job that it just loaded; `PurgeClients` checks whether it should."""
+    return body.startswith(b"purge ") and mark_on(member) > 0
+
+
 def _jobs_on(member: Member) -> list[Job]:
     """The jobs of the queue on a member that are not finished."""
     return [
