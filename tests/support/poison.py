@@ -25,6 +25,7 @@ from disqued.client import Backoff, Client, DisqueError, Job, Reject
 from disqued.testing.account import JobAccount
 from disqued.testing.processes import ProcessFailedError
 from support.cluster import RealCluster, RealNode
+from support.nodeclient import TIMEOUT_S
 
 QUEUE: Final = "work"
 DEAD_QUEUE: Final = "work.dead"
@@ -159,7 +160,8 @@ class PoisonLoad:
 
     def consume(self, node: RealNode, queue: str, handler: Callable[[Job], object], concurrency: int = 4) -> None:
         """Start a consumer at a node; it stops with the load."""
-        client = self._opened.enter_context(Client([node.address], discover=self._discover))
+        patient = Client([node.address], discover=self._discover, timeout_s=TIMEOUT_S)  # jobs in lost replies come late
+        client = self._opened.enter_context(patient)
         self._opened.enter_context(client.consumer(queue, handler, concurrency=concurrency))
 
     def stop_adding(self) -> None:
