@@ -251,7 +251,9 @@ class FailingClients:
         if self._buries or now_ms - self._whole_ms <= REUNITED_MS:
             return
         if self.checked:
-            self._redriver.look([job for job in self._unfinished() if job.queue.decode() in _DEAD])
+            unfinished = self._unfinished()
+            dead = [job for job in unfinished if job.queue.decode() in _DEAD]
+            self._redriver.look(dead, returned=len(unfinished) - len(dead))
             if self._redriver.done:
                 self._bury()
             return
@@ -260,9 +262,9 @@ class FailingClients:
         self.checked = True
         self._check()
         self._look_for_twins()
-        dead = self._unfinished()
-        if self._redriver.wanted and dead:
-            self._redriver.begin(dead, _DEAD)
+        left = self._unfinished()
+        if self._redriver.wanted and left:
+            self._redriver.begin(left, _DEAD)
         else:
             self._bury()
 

@@ -96,8 +96,11 @@ class Redriver:
         if letter is not None and self.active:
             letter.deliveries.append((self._world.now_ms, queue))
 
-    def look(self, left: list[Job]) -> None:
-        """Cancel the task, start it again, and check in the end. `left` are the dead letters on all nodes."""
+    def look(self, left: list[Job], returned: int) -> None:
+        """Cancel the task, start it again, and check in the end.
+
+        `left` are the dead letters on all nodes, and so many jobs have `returned` and are not finished.
+        """
         now_ms = self._world.now_ms
         waiting = {job.body for job in left if self._letters[job.body].lasting}
         if self._cancels:
@@ -106,12 +109,12 @@ class Redriver:
             self._send("REDRIVE", "CANCEL")
         elif self._still_ms > 0:
             self._look_whether_still(waiting)
-        elif not waiting:
+        elif not waiting and returned == 0:
             self.done = True
             self._check()
         elif now_ms - self._began_ms > MOST_MS:
             self.done = True
-            self._violate(f"{min(waiting)!r} and {len(waiting) - 1} more dead letters do not return")
+            self._violate(f"dead letters do not return or are not delivered: {sorted(waiting)}, {returned} others")
         elif now_ms - self._sent_ms > _AGAIN_MS:
             self._send("REDRIVE", "RATE", RATE)
 
