@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from disqued.testing.cluster import Cluster, Member
 from disqued.testing.local import LocalClient
 
@@ -69,6 +71,21 @@ def test_a_job_that_is_known_by_its_key_is_not_copied_again(cluster: Cluster) ->
     ids = {admin.add("mail", "x", "REPLICATE", 1, "KEY", "k") for _ in range(3)}
     assert len(ids) == 1
     assert admin.call("QLEN", "audit") == 1
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_job_with_a_given_id_is_copied_also_by_a_node_that_keeps_no_copy_of_it(cluster: Cluster, number: int) -> None:
+    copy_to(cluster.members[0], "audit")
+    cluster.run(milliseconds=100)
+    client = cluster.members[number].client()
+    client.send("ADDJOB", "mail", "x", 0, "REPLICATE", 1, "ID", "0123456789abcdefABCDEF+/")
+    cluster.run(milliseconds=100)
+    job_id = client.next_reply()
+    ((copy, body),) = taken(client, "audit")
+    assert (body, copy == job_id) == (b"x", False)
+    assert isinstance(job_id, bytes)
+    assert "named" not in client.show(copy)
+    assert len(cluster.copies(job_id)) == 1
 
 
 def test_addto_copies_too(cluster: Cluster) -> None:

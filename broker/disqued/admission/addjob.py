@@ -465,12 +465,12 @@ def add(state: NodeState, session: Session, name: bytes, body: bytes, timeout_ms
         if queue.pause & PAUSED_IN:
             raise QueuePaused
         name = queue.name
-    if given is not None and not external:
-        external = not is_home(state, given, options.replicate)
     if settings is not None:
         _obey(state, queue, settings, len(body))
         if external and settings.copy_to:
             raise NotReplicated(NO_COPIES)
+    if given is not None and not external:
+        external = not is_home(state, given, options.replicate)
     if len(body) > BIG_BYTES and not make_room_for(state, COPIES_UNDER_WAY * len(body)):
         raise OutOfMemory(TOO_BIG)
     if queue is not None and settings is not None and settings.drops_oldest:

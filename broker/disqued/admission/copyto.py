@@ -1,7 +1,7 @@
 """The setting `copy-to`: ADDJOB also adds the job to other queues.
 
-Each copy is a job of its own with the options of the first one, but for KEY and MAXLEN. The client does not wait for
-copies: they are placed here at once, and the nodes that should also have them are asked until they confirm, as with
+Each copy is a job of its own with the options of the first one, but for KEY, ID and MAXLEN. The client does not wait
+for copies: they are placed here at once, and the nodes that should also have them are asked until they confirm, as with
 SYNC 1. A copy that its queue refuses is counted. Copies are not copied again.
 """
 
@@ -12,6 +12,7 @@ from mypy_extensions import i64
 from disqued.admission.counters import COPY_TO_REFUSED
 from disqued.admission.overflow import drop_oldest, refuse_if_full
 from disqued.core.clients.session import Session
+from disqued.core.jobs.attributes import NAMED, changed
 from disqued.core.jobs.job import Job
 from disqued.core.queues.queue import PAUSED_IN
 from disqued.core.runtime.counters import JOBS_ADDED
@@ -39,7 +40,7 @@ def add_copies(state: NodeState, session: Session, targets: tuple[bytes, ...], j
             job.retry_s,
             job.repl,
         )
-        copy.extra = job.extra
+        copy.extra = changed(job.extra, {NAMED: None}) if job.is_named else job.extra
         placement = state.lifecycle.queues.type_of(name).placement
         if placement.place(session, copy, 0, state.now_ms, confirmed=1, external=False):
             state.counters.add(JOBS_ADDED)
