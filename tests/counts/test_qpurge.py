@@ -283,3 +283,23 @@ def test_other_clients_are_served_while_many_jobs_are_deleted(local: LocalNode, 
     assert local.client().call("PING") == b"PONG"
     local.run(seconds=1)
     assert flat(client.next_reply())["deleted"] == 3000
+
+
+def test_jobs_are_kept_that_a_node_whose_clock_is_behind_adds_after_a_purge(cluster: Cluster) -> None:
+    first, late = cluster.members[:2]
+    late.skew_ms = -3_600_000
+    add(cluster, first)
+    purge(cluster, first)
+    for restarts in (False, True):
+        if restarts:
+            late.crash()
+            late.restart()
+            cluster.until(cluster.is_whole, within_s=60)
+        kept = add(cluster, late)
+        cluster.run(seconds=2)
+        assert late.client().take("mail") == [kept]
+        add(cluster, late)
+        assert purge(cluster, late)["deleted"] == 1
+        late.client().call("ACKJOB", kept)
+        cluster.run(seconds=2)
+        assert known_jobs(cluster) == [0, 0, 0]

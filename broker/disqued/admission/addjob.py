@@ -480,7 +480,7 @@ def add(state: NodeState, session: Session, name: bytes, body: bytes, timeout_ms
     if stamp is not None:
         job_id = stamped(job_id, stamp)
     expire_at_s: i64 = now_ms // 1000 + options.ttl_s
-    ctime = state.next_ctime() if given is None else state.next_named_ctime()
+    ctime = state.next_ctime(name) if given is None else state.next_named_ctime(name)
     job = Job(job_id, name, body, ctime, expire_at_s, options.delay_s, options.retry_s, int(options.replicate))
     if options.priority != 0 or options.attributes is not None:
         job.extra = _attributes(options)

@@ -34,7 +34,7 @@ def add_copies(state: NodeState, session: Session, targets: tuple[bytes, ...], j
             state.job_ids.make(ttl_s, job.retry_s > 0),
             name,
             job.body,
-            state.next_ctime(),
+            state.next_ctime(name),
             job.expire_at_s,
             job.delay_s,
             job.retry_s,

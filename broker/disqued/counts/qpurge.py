@@ -89,7 +89,7 @@ def qpurge(state: NodeState, session: Session, args: list[bytes]) -> None:
     queue = args[1]
     if not 1 <= len(queue) <= MOST_NAME_BYTES:
         raise ReplyError(f"ERR QPURGE takes names of 1 to {MOST_NAME_BYTES} bytes")
-    before = int(state.next_ctime()) if request.before_ms is None else request.before_ms * CTIMES_PER_MS
+    before = int(state.next_ctime(queue)) if request.before_ms is None else request.before_ms * CTIMES_PER_MS
     version = int(state.events.purge_wanted(queue, tuple(request.phases) or _DEFAULT_PHASES, before))
     collection = counts_of(state).ask_purged(queue, version, request.timeout_ms)
     run_long(state, session, Purged(state, collection))

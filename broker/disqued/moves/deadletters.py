@@ -139,7 +139,7 @@ class DeadLetters:
         successor = make(
             job,
             target,
-            state.next_named_ctime(),
+            state.next_named_ctime(target),
             state.now_ms,
             dead=True,
             reason=_reason(job, why),

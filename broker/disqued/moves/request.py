@@ -23,7 +23,7 @@ def begin_move(state: NodeState, moving: Moving, job: Job, target: bytes, *, kee
     successor = make(
         job,
         target,
-        state.next_named_ctime(),
+        state.next_named_ctime(target),
         state.now_ms,
         dead=False,
         reason=b"",

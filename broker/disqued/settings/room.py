@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from disqued.core.jobs.job import CTIMES_PER_MS
 from disqued.core.jobs.phases import PHASES
 from disqued.core.queues.settings import SETTINGS, fault
 from disqued.core.runtime.room import Room
@@ -214,7 +215,8 @@ class SettingsRoom(Room):
             self._unmark(entry)
         elif entry.key in PHASES:
             purges = self.state.lifecycle.queues.purges
-            purges.set(entry.name, PHASES.index(entry.key), mark[0], entry.version)
+            now_ctime = int(self.state.now_ms * CTIMES_PER_MS)
+            purges.set(entry.name, PHASES.index(entry.key), mark[0], entry.version, now_ctime)
 
     def _unmark(self, entry: Entry) -> None:
         if entry.key in PHASES:

@@ -21,13 +21,17 @@ class Purges:
         """Whether there are marks."""
         self._marks: dict[bytes, list[int]] = {}
         """By queue, and by phase: jobs with a lower `ctime` are purged; 0 for no mark."""
+        self._lags: dict[bytes, int] = {}
+        """How far the clock of this node is behind the newest mark of a queue, in units of `ctime`, if it is."""
         self.fresh: dict[bytes, int] = {}
         """Marks that were not applied to the jobs that are here: the version of the newest one, by queue."""
         self.caught: list[Job] = []
         """Jobs that were not queued because of a mark, and must be deleted."""
 
-    def set(self, queue: bytes, phase: int, before: int, version: int) -> None:
-        """Take a mark. An earlier one that catches more stays."""
+    def set(self, queue: bytes, phase: int, before: int, version: int, now_ctime: int) -> None:
+        """Take a mark; `now_ctime` is the time on this node. An earlier mark that catches more stays."""
+        if before > now_ctime:
+            self._lags[queue] = max(self._lags.get(queue, 0), before - now_ctime)
         marks = self._marks.setdefault(queue, [0] * len(PHASES))
         marks[phase] = max(marks[phase], before)
         self.fresh[queue] = max(self.fresh.get(queue, 0), version)
@@ -41,13 +45,22 @@ class Purges:
         marks[phase] = 0
         if not any(marks):
             del self._marks[queue]
+            self._lags.pop(queue, None)
             self.some = bool(self._marks)
 
     def clear(self) -> None:
         """Forget all marks."""
         self._marks.clear()
+        self._lags.clear()
         self.fresh.clear()
         self.some = False
+
+    def lag(self, queue: bytes) -> i64:
+        """What is added to the creation time of a new job, so that it is later than the marks of its queue.
+
+        The node that made a mark may have a clock that is ahead.
+        """
+        return self._lags.get(queue, 0)
 
     def covers(self, job: Job) -> bool:
         """Whether a job must be deleted that waits on this node."""

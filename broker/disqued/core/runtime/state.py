@@ -114,16 +114,20 @@ class NodeState:
         self.monitoring = Monitoring(config, host, self.ready)
         self.audit = AuditLog(host, self.counters, self.view)
 
-    def next_ctime(self) -> i64:
-        """The creation time of a new job: unix milliseconds * 1000000, greater than any before on this node."""
+    def next_ctime(self, queue: bytes) -> i64:
+        """The creation time of a new job: unix milliseconds * 1000000, greater than any before on this node.
+
+        It is greater than the marks of purges of its queue that this node knows.
+        """
         ctime: i64 = self.now_ms * CTIMES_PER_MS
         if ctime <= self.last_ctime:
             ctime = self.last_ctime + 1
         self.last_ctime = ctime
-        return ctime
+        purges = self.lifecycle.queues.purges
+        return ctime + purges.lag(queue) if purges.some else ctime
 
-    def next_named_ctime(self) -> i64:
+    def next_named_ctime(self, queue: bytes) -> i64:
         """The creation time of a job that other nodes may add under the same ID at the same time: theirs differ."""
-        own: i64 = crc32(self.view.node_id) % 1_000_000
-        self.last_ctime = max(self.now_ms * 1_000_000 + own, self.last_ctime + 1)
-        return self.last_ctime
+        least: i64 = self.now_ms * CTIMES_PER_MS + crc32(self.view.node_id) % CTIMES_PER_MS
+        self.last_ctime = max(self.last_ctime, least - 1)
+        return self.next_ctime(queue)
