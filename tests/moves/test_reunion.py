@@ -84,3 +84,29 @@ def test_one_of_them_stays_queued_also_if_neither_node_is_a_home_of_the_job(clus
     assert third.id in {homes(first.node.state, job_id, 1)[0] for job_id in jobs}
     cluster.run(seconds=5)
     assert [len(cluster.copies(job_id, "queued")) for job_id in jobs] == [1] * len(jobs)
+
+
+def test_a_node_that_gives_way_tells_the_other_one_who_else_has_the_job(cluster: Cluster) -> None:
+    """A holder that only one of two nodes knew would have the job queued as well."""
+    first, second, third = cluster.members
+    jobs: set[bytes] = set()
+    cluster.partition([first], [second, third])
+    cluster.run(seconds=40)
+    for number in range(8):
+        for member, copies in ((first, 1), (second, 2)):
+            client = member.client()
+            options = ("REPLICATE", copies, "RETRY", 5, "ID", f"{number}{MIDDLE[1:]}")
+            client.send("ADDJOB", "mail", "body", 1000, *options)
+            cluster.until(lambda client=client: not client.silent, within_s=2)  # type: ignore[misc]
+            job_id = client.next_reply()
+            assert isinstance(job_id, bytes)
+            jobs.add(job_id)
+    assert len(jobs) == 8
+    cluster.heal()
+    cluster.lose("WILLQUEUE", by=first, to=third)
+    cluster.lose("WILLQUEUE", by=third, to=first)
+    cluster.until(cluster.is_whole, within_s=60)
+    cluster.run(seconds=10)
+    cluster.heal()
+    cluster.run(seconds=20)
+    assert [len(cluster.copies(job_id, "queued")) for job_id in jobs] == [1] * 8

@@ -14,7 +14,7 @@ from disqued.core.runtime.message import Message
 from disqued.core.runtime.outbox import send, tell_holders
 from disqued.core.runtime.state import NodeState
 from disqued.delivery.counters import DUPLICATE_ENQUEUES_DROPPED
-from disqued.jobmessages import job_held_with
+from disqued.jobmessages import job_held_with, send_repljob
 
 FLAGS: Final = (0, kinds.INCR_DELIVERIES, kinds.INCR_NACKS, 0)
 """By what the queueing counts as: SILENT, COUNT_DELIVERY, COUNT_NACK, UNCOUNTED."""
@@ -53,7 +53,7 @@ def handle_queued(state: NodeState, peer: Peer, frame: Frame) -> None:
     If both nodes queued it at once and a worker took it here before this message arrived, this node answers WORKING.
     The other node then removes the job from its queue, so it is not delivered twice. A NACK means to deliver it again.
     A job that several nodes may add can be queued by a node that knew that it is queued here. That node is told again,
-    so that it gives way.
+    so that it gives way; it sends its list of holders in turn.
     """
     job = job_held_with(state, peer, frame)
     if job is None:
@@ -68,6 +68,8 @@ def handle_queued(state: NodeState, peer: Peer, frame: Frame) -> None:
         if precedes(job.id, peer.id, state.view.node_id):
             lifecycle.dequeue(job)
             state.counters.add(DUPLICATE_ENQUEUES_DROPPED)
+            if job.is_named:
+                _share_holders(state, job, peer)
         elif job.is_named:
             send(state, peer, state.bus.about_job(kinds.QUEUED, job.id))
     lifecycle.postpone(job, state.now_ms)
@@ -77,6 +79,16 @@ def handle_queued(state: NodeState, peer: Peer, frame: Frame) -> None:
         job.additional_deliveries += 1
     if flags & _FAILED and not peer.features & kinds.FEATURE_ATTRIBUTES:
         state.events.failed_elsewhere(job)
+
+
+def _share_holders(state: NodeState, job: Job, peer: Peer) -> None:
+    """Send the list of holders to the node that keeps the job in its queue.
+
+    It may have got the job from another node that added it, and not know those that have it from this one.
+    """
+    delivered = job.delivered
+    if delivered is not None and len(delivered) > 2:
+        send_repljob(state, job, [peer], state.holders.pack(delivered), kinds.NOREPLY)
 
 
 def _was_just_taken(state: NodeState, job: Job) -> bool:
