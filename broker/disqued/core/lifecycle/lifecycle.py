@@ -342,7 +342,9 @@ class Lifecycle(WakeTimes):
                 job.additional_deliveries += 1
         elif counting != UNCOUNTED or not job.flags & BCAST_QUEUED:
             job.flags |= BCAST_QUEUED
-            if counting == SILENT or not (job.is_named or self._is_expected_elsewhere(job, now_ms)):
+            if job.delivered is None or counting == SILENT:
+                return
+            if not job.is_named and not self._is_expected_elsewhere(job, now_ms):
                 return
             counting = SILENT
         if job.delivered is not None:
