@@ -24,8 +24,6 @@ QUEUE: Final = "copied"
 TARGETS: Final = ("copy:a", "copy:b")
 _PAUSE_MS: Final = 700
 _RETRY_S: Final = 5
-_OWNERS: Final = frozenset({"leave", "forget", "reset_node", "low_memory"})
-"""Faults after which other nodes have a job than those that confirmed it, or a node refuses copies."""
 
 
 def has_copies(seed: int) -> bool:
@@ -150,7 +148,7 @@ class CopyClients:
         kept = (
             history.losses(original.member.number) == original.losses
             and not history.is_set_back(original.member.number, original.at_ms, original.told_ms)
-            and _OWNERS.isdisjoint(history.faults)
+            and not history.owners_change
         )
         if not found and original.copied and original.told_ms and kept:
             return "no copy is"

@@ -18,6 +18,7 @@ TRACED: Final = 400
 RECOVERY_MS: Final = 3000
 """How long after the repair of its disk a node may need to catch up with its syncs."""
 NEVER_MS: Final = 1 << 62
+_OWNER_FAULTS: Final = frozenset({"leave", "forget", "reset_node", "low_memory"})
 
 
 @dataclass(frozen=True)
@@ -248,6 +249,11 @@ class History:
     def losses(self, member: int) -> int:
         """How often a member lost its memory so far."""
         return self.memory_losses.get(member, 0)
+
+    @property
+    def owners_change(self) -> bool:
+        """Whether other nodes may have a job than those that confirmed it, or a node may have refused copies."""
+        return not _OWNER_FAULTS.isdisjoint(self.faults)
 
     def failed_holders(self, attempt: Attempt) -> int:
         """How many of the nodes that had confirmed a copy have lost it since."""

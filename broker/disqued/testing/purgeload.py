@@ -38,8 +38,8 @@ _PATIENCE_MS: Final = 4000
 _LOOK_MS: Final = 200
 _CLOCKS: Final = frozenset({"clocks", "all", "logged clocks", "logged all"})
 """Mixes in which nodes do not agree about what was created before a mark."""
-_OWNERS: Final = frozenset({"leave", "forget", "reset_node", "low_memory"})
-"""Faults after which other nodes have a job than those that confirmed it."""
+_LOSING: Final = frozenset({"lose_disk", "reset_node", "forget", "join"})
+"""Faults after which a node may not have the marks any more."""
 
 
 def has_purges(seed: int) -> bool:
@@ -208,7 +208,7 @@ class PurgeClients:
         """Whether a job was created after the mark, and not too many of its holders failed."""
         history = self._world.history
         created = self._created.get(attempt.number, 0)
-        if attempt.job_id is None or created < mark or not self._exact or not _OWNERS.isdisjoint(history.faults):
+        if attempt.job_id is None or created < mark or not self._exact or history.owners_change:
             return False
         return history.failed_holders(attempt) < attempt.promised
 
@@ -229,9 +229,6 @@ class PurgeClients:
                 self._world.history.violate(self._world.now_ms, f"{job_id!r} was delivered, and purged before")
             worker.call(lambda _: None, "ACKJOB", job_id)
         self._world.later(RECONNECT_MS, lambda: self._get(worker))
-
-
-_LOSING: Final = frozenset({"lose_disk", "reset_node", "forget", "join"})
 
 
 def mark_on(member: Member) -> int:
