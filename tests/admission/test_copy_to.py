@@ -6,6 +6,7 @@ import pytest
 
 from disqued.testing.cluster import Cluster, Member
 from disqued.testing.local import LocalClient
+from replication.adding import adding, id_of
 
 
 def copy_to(member: Member, *queues: str, of: str = "mail") -> LocalClient:
@@ -77,13 +78,10 @@ def test_a_job_that_is_known_by_its_key_is_not_copied_again(cluster: Cluster) ->
 def test_a_job_with_a_given_id_is_copied_also_by_a_node_that_keeps_no_copy_of_it(cluster: Cluster, number: int) -> None:
     copy_to(cluster.members[0], "audit")
     cluster.run(milliseconds=100)
-    client = cluster.members[number].client()
-    client.send("ADDJOB", "mail", "x", 0, "REPLICATE", 1, "ID", "0123456789abcdefABCDEF+/")
-    cluster.run(milliseconds=100)
-    job_id = client.next_reply()
+    client = adding(cluster, "REPLICATE", 1, "ID", "0123456789abcdefABCDEF+/", by=number + 1)
+    job_id = id_of(cluster, client)
     ((copy, body),) = taken(client, "audit")
-    assert (body, copy == job_id) == (b"x", False)
-    assert isinstance(job_id, bytes)
+    assert (body, copy == job_id) == (b"body", False)
     assert "named" not in client.show(copy)
     assert len(cluster.copies(job_id)) == 1
 

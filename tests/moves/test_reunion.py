@@ -5,8 +5,14 @@ from __future__ import annotations
 from disqued.placing.homes import homes
 from disqued.testing.cluster import Cluster
 from moves.test_dead_letters import is_over
+from replication.adding import adding, id_of
 
 MIDDLE = "0123456789abcdefABCDEF+/"
+
+
+def added(cluster: Cluster, by: int, *options: str | int, number: int = 0) -> bytes:
+    """The ID of a job that a member adds; jobs with one number have one ID."""
+    return id_of(cluster, adding(cluster, *options, "ID", f"{number}{MIDDLE[1:]}", timeout_ms=1000, by=by))
 
 
 def added_on_both_sides(cluster: Cluster) -> bytes:
@@ -14,14 +20,7 @@ def added_on_both_sides(cluster: Cluster) -> bytes:
     first, second, third = cluster.members
     cluster.partition([first], [second, third])
     cluster.run(seconds=40)
-    ids = set()
-    for member in (first, second):
-        client = member.client()
-        client.send("ADDJOB", "mail", "body", 1000, "REPLICATE", 1, "RETRY", 300, "ID", MIDDLE)
-        cluster.until(lambda client=client: not client.silent, within_s=2)  # type: ignore[misc]
-        ids.add(client.next_reply())
-    (job_id,) = ids
-    assert isinstance(job_id, bytes)
+    (job_id,) = {added(cluster, by, "REPLICATE", 1, "RETRY", 300) for by in (1, 2)}
     cluster.run(seconds=1)
     assert len(cluster.copies(job_id, "queued")) == 2
     return job_id
@@ -51,11 +50,7 @@ def test_one_acknowledgement_then_ends_it_everywhere(cluster: Cluster) -> None:
 
 def test_one_of_them_stays_queued_also_if_both_nodes_know_that_the_other_one_has_it(cluster: Cluster) -> None:
     first, second, third = cluster.members
-    client = first.client()
-    client.send("ADDJOB", "mail", "body", 1000, "REPLICATE", 3, "RETRY", 20, "ID", MIDDLE)
-    cluster.until(lambda: not client.silent, within_s=2)
-    job_id = client.next_reply()
-    assert isinstance(job_id, bytes)
+    job_id = added(cluster, 1, "REPLICATE", 3, "RETRY", 20)
     cluster.partition([first], [second, third])
     cluster.run(seconds=60)
     assert len(cluster.copies(job_id, "queued")) == 2
@@ -68,17 +63,9 @@ def test_one_of_them_stays_queued_also_if_both_nodes_know_that_the_other_one_has
 def test_one_of_them_stays_queued_also_if_neither_node_is_a_home_of_the_job(cluster: Cluster) -> None:
     """Each node was alone, and the node that would have got the job first did not add it."""
     first, second, third = cluster.members
-    jobs: list[bytes] = []
     cluster.partition([first], [second], [third])
     cluster.run(seconds=40)
-    for number in range(8):
-        for member in (first, second):
-            client = member.client()
-            client.send("ADDJOB", "mail", "body", 0, "REPLICATE", 1, "RETRY", 300, "ID", f"{number}{MIDDLE[1:]}")
-            cluster.run(milliseconds=100)
-            job_id = client.next_reply()
-            assert isinstance(job_id, bytes)
-            jobs.append(job_id)
+    jobs = [added(cluster, by, "REPLICATE", 1, "RETRY", 300, number=number) for number in range(8) for by in (1, 2)]
     cluster.heal()
     cluster.until(cluster.is_whole, within_s=60)
     assert third.id in {homes(first.node.state, job_id, 1)[0] for job_id in jobs}
@@ -89,18 +76,13 @@ def test_one_of_them_stays_queued_also_if_neither_node_is_a_home_of_the_job(clus
 def test_a_node_that_gives_way_tells_the_other_one_who_else_has_the_job(cluster: Cluster) -> None:
     """A holder that only one of two nodes knew would have the job queued as well."""
     first, second, third = cluster.members
-    jobs: set[bytes] = set()
     cluster.partition([first], [second, third])
     cluster.run(seconds=40)
-    for number in range(8):
-        for member, copies in ((first, 1), (second, 2)):
-            client = member.client()
-            options = ("REPLICATE", copies, "RETRY", 5, "ID", f"{number}{MIDDLE[1:]}")
-            client.send("ADDJOB", "mail", "body", 1000, *options)
-            cluster.until(lambda client=client: not client.silent, within_s=2)  # type: ignore[misc]
-            job_id = client.next_reply()
-            assert isinstance(job_id, bytes)
-            jobs.add(job_id)
+    jobs = {
+        added(cluster, by, "REPLICATE", copies, "RETRY", 5, number=number)
+        for number in range(8)
+        for by, copies in ((1, 1), (2, 2))
+    }
     assert len(jobs) == 8
     cluster.heal()
     cluster.lose("WILLQUEUE", by=first, to=third)
