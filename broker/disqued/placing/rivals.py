@@ -49,9 +49,9 @@ class Rivals:
     def won(self) -> bool:
         """Whether another node has the job queued, or will, so that this node must not."""
         answers = self._answers
-        if kinds.RACED not in answers.values():
+        if self.had or kinds.RACED not in answers.values():
             return self.had
-        return self.had or answers[ranked(self._job_id, list(answers))[0]] == kinds.RACED
+        return answers[ranked(self._job_id, list(answers))[0]] == kinds.RACED
 
 
 def answer_about(known: Job, received: Job, now_ms: i64) -> i64:

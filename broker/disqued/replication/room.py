@@ -339,16 +339,17 @@ class ReplicationRoom(Room):
         Returns False for an external job if no node that confirmed can be told to queue it now.
         """
         job = wait.job
+        is_rivals = wait.rivals is not None and wait.rivals.won
         if not wait.external:
             del self.waits[job.id]
             confirmed = confirmed_by(job)
-            if wait.rivals is not None and wait.rivals.won:
+            if is_rivals:
                 self.state.lifecycle.place_elsewhere(job)
             else:
                 self.state.lifecycle.place(job, self.state.now_ms)
             if wait.copies > len(confirmed) and wait.copies > wait.wanted:
                 self.followed.follow(job, confirmed, wait.deadline_ms)
-        elif (wait.rivals is not None and wait.rivals.won and job.retry_s > 0) or queue_elsewhere(self.state, job):
+        elif (is_rivals and job.retry_s > 0) or queue_elsewhere(self.state, job):
             self._forget(job)
         else:
             return False

@@ -108,10 +108,10 @@ class SettingsIndex:
         if not is_pattern(name):
             return
         beginning = _beginning(name)
-        self.pattern_bytes -= Glob(name).used_bytes
-        left = [pattern for pattern in self._patterns[beginning] if pattern.name != name]
-        if left:
-            self._patterns[beginning] = left
+        found = self._patterns[beginning]
+        at = [pattern.name for pattern in found].index(name)
+        self.pattern_bytes -= found.pop(at).glob.used_bytes
+        if found:
             return
         del self._patterns[beginning]
         count = self._lengths[len(beginning)] - 1
