@@ -24,7 +24,7 @@ PAGE_SIZE = 100
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """A dead letter, and the time of the listing in Unix milliseconds."""
+    """A dead letter, and when the listing began, in Unix milliseconds."""
 
     job: JobDetails
     seen_ms: int
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> Exit:
     )
     table_options(parser)
     options = parser.parse(options.command[1:], options)
-    found = _Letters(options)
+    found = _Letters(options, int(time.time() * 1000))
     if not options.show:
         groups = grouped(found)
         print_rows(GROUPS, groups, options.form, "No dead letters.")
@@ -108,10 +108,15 @@ def grouped(letters: Iterable[Letter]) -> list[Group]:
 
 
 class _Letters:
-    """The dead letters of all nodes, each once; `missing` are the addresses of nodes that could not be asked."""
+    """The dead letters of all nodes, each once; `missing` are the addresses of nodes that could not be asked.
 
-    def __init__(self, options: argparse.Namespace) -> None:
+    All have the time at which the listing began: with a time for each, the ages of letters from two nodes
+    would not be in the order in which the jobs died.
+    """
+
+    def __init__(self, options: argparse.Namespace, now_ms: int) -> None:
         self._endpoint = choose_endpoint(options)
+        self._now_ms = now_ms
         self._queue: str | None = options.queue
         self._seen: set[str] = set()
         self.missing: list[str] = []
@@ -136,4 +141,4 @@ class _Letters:
             wanted = self._queue is None or self._queue in {job.queue, job.origin_queue}
             if job.dead_since_ms is not None and wanted and job.id not in self._seen:
                 self._seen.add(job.id)
-                yield Letter(job, int(time.time() * 1000))
+                yield Letter(job, self._now_ms)
