@@ -42,7 +42,6 @@ class Expired(Alarm):
         self._letters.move_expired(self)
 
 
-@mypyc_attr(acyclic=True)
 class DeadLetters:
     """Makes the dead letters of one node."""
 

@@ -75,7 +75,6 @@ class Move(Alarm):
         self._moving.check(self)
 
 
-@mypyc_attr(acyclic=True)
 class Moving:
     """The moves of one node."""
 

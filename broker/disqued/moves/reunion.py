@@ -37,7 +37,6 @@ class _Visit:
         """The IDs of those whose home the node is not, which follow; None when they are being looked at."""
 
 
-@mypyc_attr(acyclic=True)
 class Reunion:
     """The nodes that still have to learn of jobs of this node."""
 

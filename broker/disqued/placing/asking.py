@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64
 
 from disqued.bus import kinds
 from disqued.core.cluster.peer import Peer
@@ -14,7 +14,6 @@ from disqued.placing.jobframes import JobFrames
 from disqued.placing.targets import choose, is_slow
 
 
-@mypyc_attr(acyclic=True)
 class Asking:
     """Asks nodes for copies of the jobs of one node."""
 

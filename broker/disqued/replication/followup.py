@@ -46,7 +46,6 @@ class FollowUp(Alarm):
         self._followed.check(self)
 
 
-@mypyc_attr(acyclic=True)
 class Followed:
     """The jobs of one node whose copies are still asked for although their clients have the reply."""
 
