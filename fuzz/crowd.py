@@ -1,7 +1,8 @@
 """Thousands of slow and silent clients against a real server, while one good client adds jobs.
 
 The crowd has clients that send nothing, that send half of a request, one byte at a time, or that request much and read
-nothing. The good client must get every reply. Its latency is compared with the one it has without the crowd, in turns.
+nothing. The good client must get every reply, and the silent clients must stay connected. The processor time that the
+server spends for an add is compared with the one without the crowd, in turns: other processes change it little.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import resource
 import socket
 import statistics
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
@@ -21,8 +21,9 @@ from disqued.client.wire import encode
 from disqued.testing.processes import ServerProcess
 
 ADDS_PER_ROUND: Final = 2000
-MAX_RATIO: Final = 2.0
-"""How much longer an add may take beside the crowd."""
+MAX_RATIO: Final = 6.0
+"""How much more processor time an add may take beside the crowd. About three is usual: the crowd sends `_DROPS_PER_ADD`
+bytes for each add, which are read one by one. Work for every connection in each turn of the loop takes more."""
 _BIG_JOBS: Final = 20
 _BIG_BYTES: Final = 60_000
 _HALF: Final = encode(["ADDJOB", "mail", b"x" * _BIG_BYTES, 0])[: _BIG_BYTES // 2]
@@ -72,7 +73,7 @@ def run(clients: int, rounds: int) -> str:
     """Measure so many rounds without and with the crowd. Returns what was measured, as a line for people.
 
     Raises:
-        AssertionError: an add failed, or the median of the ratios is above `MAX_RATIO`.
+        AssertionError: an add failed, silent clients were disconnected, or the median ratio is above `MAX_RATIO`.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, clients + _SPARE_FILES)), hard))
@@ -80,18 +81,21 @@ def run(clients: int, rounds: int) -> str:
     with tempfile.TemporaryDirectory() as directory, ServerProcess(Path(directory), *options) as server:
         ratios = [_ratio(server, clients) for _ in range(rounds)]
     ratio = statistics.median(ratios)
-    assert ratio <= MAX_RATIO, f"an add takes {ratio:.2f} times as long beside {clients} hostile clients"
-    shown = ", ".join(f"{one:.2f}" for one in sorted(ratios))
-    return f"{clients} clients; an add takes {ratio:.2f} times as long beside them ({shown})"
+    assert ratio <= MAX_RATIO, f"an add takes {ratio:.1f} times the processor time beside {clients} hostile clients"
+    shown = ", ".join(f"{one:.1f}" for one in sorted(ratios))
+    return f"{clients} clients; an add takes {ratio:.1f} times the processor time beside them ({shown})"
 
 
 def _ratio(server: ServerProcess, clients: int) -> float:
-    """How many times as long the median add takes beside the crowd."""
+    """How many times as much processor time an add takes beside the crowd."""
     with Client([f"127.0.0.1:{server.port}"], discover=False) as good:
         good.add_many("big", [b"x" * _BIG_BYTES] * (_BIG_JOBS - good.qlen("big")))
-        alone_s = _median_s(good, lambda _turn: None)
+        alone_s = _adds_s(good, lambda _turn: None)
         with _crowd(server.port, clients) as crowd:
-            beside_s = _median_s(good, crowd.drip)
+            _adds_s(good, crowd.drip)  # the server reads and answers what the crowd sent first
+            beside_s = _adds_s(good, crowd.drip)
+            connected = int(good.info("clients")["connected_clients"])
+            assert connected > clients // 4, f"only {connected} of {clients} clients are connected"
     return beside_s / alone_s
 
 
@@ -104,13 +108,18 @@ def _crowd(port: int, clients: int) -> Iterator[Crowd]:
         crowd.leave()
 
 
-def _median_s(good: Client, between: Callable[[int], None]) -> float:
-    """The median duration of an add, with something done before each."""
-    spent_s = []
+def _adds_s(good: Client, between: Callable[[int], None]) -> float:
+    """The processor time in seconds that the server spends for the adds of a round, with something done before each."""
+    began_s = _spent_s(good)
+    ids = set()
     for turn in range(ADDS_PER_ROUND):
         between(turn)
-        began_s = time.perf_counter()
-        job_id = good.add("mail", b"body", ttl_s=1)
-        spent_s.append(time.perf_counter() - began_s)
-        assert job_id, "an add got no ID"
-    return statistics.median(spent_s)
+        ids.add(good.add("mail", b"body", ttl_s=1))
+    assert len(ids) == ADDS_PER_ROUND, f"{ADDS_PER_ROUND} adds got {len(ids)} IDs"
+    return _spent_s(good) - began_s
+
+
+def _spent_s(good: Client) -> float:
+    """The processor time that the server has spent, in seconds."""
+    spent = good.info("cpu")
+    return float(spent["used_cpu_user"]) + float(spent["used_cpu_sys"])
