@@ -34,8 +34,8 @@ test: test-interpreted test-compiled ## Run the tests, on the interpreted and on
 
 # These tests run on the compiled build only. They test modules that are never compiled, spend their time in other
 # processes, or run many seeds of the simulator, whose digests are the same on both builds.
-ONCE := backup bench charts cli client cluster console demo docs durability image memory monitoring operator release server spark tls \
-  simulation/test_cluster_seeds.py simulation/test_more_cluster_seeds.py simulation/test_rare_states.py
+ONCE := backup bench charts cli client cluster console demo docs durability image memory monitoring operator release \
+  server spark tls simulation/test_cluster_seeds.py simulation/test_more_cluster_seeds.py simulation/test_rare_states.py
 
 test-interpreted: $(INSTALLED)
 	@echo "Testing the interpreted build"

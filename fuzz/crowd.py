@@ -23,7 +23,7 @@ from disqued.testing.processes import ServerProcess
 ADDS_PER_ROUND: Final = 2000
 MAX_RATIO: Final = 6.0
 """How much more processor time an add may take beside the crowd. About three is usual: the crowd sends `_DROPS_PER_ADD`
-bytes for each add, which are read one by one. Work for every connection in each turn of the loop takes more."""
+bytes for each add, which are read one by one. Work for every connection in each turn of the loop made it eleven."""
 _BIG_JOBS: Final = 20
 _BIG_BYTES: Final = 60_000
 _HALF: Final = encode(["ADDJOB", "mail", b"x" * _BIG_BYTES, 0])[: _BIG_BYTES // 2]
