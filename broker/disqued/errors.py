@@ -12,6 +12,7 @@ from typing import Final
 CODES: Final[tuple[str, ...]] = (
     *("ERR", "BADID", "NOJOB", "ACKED", "TOOLATE", "TTL", "NOREPL", "EXISTS", "PAUSED", "MAXLEN"),
     *("LEAVING", "OOM", "MISCONF", "LOADING", "NOAUTH", "WRONGPASS", "NOPERM", "RATELIMIT", "DENIED", "NOPROTO"),
+    *("CLOCK",),
 )
 """All that this broker answers with."""
 
@@ -146,6 +147,16 @@ class NodeEnding(ReplyError):
 
     def __init__(self) -> None:
         super().__init__("LEAVING This node is shutting down, please connect to a different one")
+
+
+class ClockAhead(ReplyError):
+    """The clock of this node is too far ahead (`cluster-max-clock-skew`): no new jobs, no claims."""
+
+    def __init__(self, ahead_ms: int, limit_ms: int) -> None:
+        super().__init__(
+            f"CLOCK The clock of this node is {ahead_ms} ms ahead of the clocks of the other nodes, at most {limit_ms} "
+            "ms are allowed (cluster-max-clock-skew). Use another node. Set this clock by NTP, then restart the node"
+        )
 
 
 TOO_BIG: Final = "The job is too big for what is left: it needs room for itself and for copies on its way."

@@ -57,6 +57,16 @@ BETWEEN: Final = Group(
             uids.CLUSTER,
         ),
         Alert(
+            "DisqueClockQuarantine",
+            Severity.WARNING,
+            "1m",
+            "disque_clock_quarantine == 1",
+            f"The clock of the Disque node {NODE} is too far ahead, and it accepts no new jobs",
+            "It is ahead of the other nodes by more than cluster-max-clock-skew, so it refuses ADDJOB and claims with "
+            "-CLOCK until its clock is right. Workers continue, and other nodes accept jobs.",
+            uids.CLUSTER,
+        ),
+        Alert(
             "DisqueMembersUnproven",
             Severity.WARNING,
             "1h",

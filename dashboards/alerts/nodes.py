@@ -28,7 +28,7 @@ NODES: Final = Group(
             "disque_ready == 0 unless disque_leaving == 1",
             f"The Disque node {NODE} is up but accepts no new jobs",
             "For ten minutes it has been loading its file, shutting down, or rejecting jobs because of its "
-            "disk. The page /readyz gives the reason.",
+            "disk or its clock. The page /readyz gives the reason.",
             uids.CLUSTER,
         ),
         Alert(

@@ -197,6 +197,12 @@ def _problems(view: ClusterView) -> Iterator[Note]:
                 f"{member.name} accepts no new jobs: {member.broker.refusing}. Increase spec.storage.size, or repair "
                 "the volume",
             )
+        if member.broker is not None and member.broker.clock_ahead_ms:
+            yield problem(
+                "ClockAhead",
+                f"{member.name} accepts no new jobs: its clock is {member.broker.clock_ahead_ms} ms ahead of the other "
+                f"members. Set the clock of node {member.pod.node} by NTP, then delete the pod",
+            )
 
 
 def _image(member: Member, view: ClusterView) -> str:

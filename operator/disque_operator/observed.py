@@ -121,6 +121,8 @@ class Broker:
     """The format of its append-only file; 0 if it does not report it."""
     refusing: str = ""
     """Why it accepts no new jobs because of its disk; empty if it does."""
+    clock_ahead_ms: int = 0
+    """How far its clock is ahead of the other members while it accepts no new jobs for that; otherwise 0."""
     uptime_s: float = 0.0
     meeting: frozenset[str] = frozenset()
     """The addresses to which it has sent a MEET that is not answered yet."""

@@ -14,6 +14,7 @@ from disqued.client.backoff import Backoff
 from disqued.client.errors import (
     AuthenticationRequired,
     ClientClosed,
+    ClockError,
     ConnectionFailed,
     ConnectionLost,
     NodeLeaving,
@@ -29,6 +30,7 @@ A, B = "10.0.0.1:7711", "10.0.0.2:7711"
 ID = b"D-01234567-abcdefghijklmnopqrstuvwx-05a1"
 CUT = ConnectionResetError("cut")
 LEAVING = response_error("LEAVING This node is leaving the cluster, please connect to a different one")
+CLOCK = response_error("CLOCK The clock of this node is 5000 ms ahead of the clocks of the other nodes")
 LOADING = response_error("LOADING Disque is loading the dataset in memory")
 
 
@@ -175,6 +177,23 @@ def test_add_on_a_leaving_node_is_not_repeated_but_the_next_uses_another_node() 
         run_now(client.perform(calls.add("q", "x")))
     assert run_now(client.perform(calls.add("q", "x"))) == ID.decode()
     assert network.sent == [(A, "ADDJOB"), (B, "ADDJOB")]
+
+
+def test_any_command_is_repeated_at_another_node_when_the_clock_of_the_node_is_ahead() -> None:
+    network = Network(a=[CLOCK], b=[ID, ID])
+    client = session(network, A, B)
+    client._nodes.connected(parse_address(A))
+    assert run_now(client.perform(calls.add("q", "x"))) == ID.decode()
+    assert run_now(client.perform(calls.add("q", "x"))) == ID.decode()
+    assert network.sent == [(A, "ADDJOB"), (B, "ADDJOB"), (B, "ADDJOB")]
+    assert str(client.node) == B
+
+
+def test_error_is_raised_when_the_clocks_of_all_nodes_are_ahead() -> None:
+    network = Network(a=[CLOCK] * 3, b=[CLOCK] * 3)
+    with pytest.raises(ClockError, match="5000 ms ahead"):
+        run_now(session(network, A, B, attempts=4).perform(calls.add("q", "x")))
+    assert len(network.sent) == 4
 
 
 def test_any_command_is_repeated_when_the_node_is_loading() -> None:

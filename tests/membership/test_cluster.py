@@ -39,7 +39,7 @@ def test_lone_node_lists_itself(client: LocalClient) -> None:
         b"cluster_state:ok\r\ncluster_known_nodes:1\r\ncluster_reachable_nodes:0\r\ncluster_size:1\r\n"
         b"cluster_stats_messages_sent:0\r\ncluster_stats_messages_received:0\r\ncluster_links_up:0\r\n"
         b"cluster_nodes_pfail:0\r\ncluster_nodes_fail:0\r\ncluster_nodes_leaving:0\r\ncluster_links_unproven:0\r\n"
-        b"cluster_max_skew_ms:0\r\n"
+        b"cluster_max_skew_ms:0\r\ncluster_clock_ahead_ms:0\r\ncluster_clock_quarantine:0\r\n"
     )
 
 

@@ -108,6 +108,8 @@ IN_INFO = {
     "cluster_nodes_leaving": "disque_cluster_nodes",
     "cluster_links_unproven": "disque_cluster_links_unproven",
     "cluster_max_skew_ms": "disque_clock_skew_seconds",
+    "cluster_clock_ahead_ms": "disque_clock_skew_seconds",
+    "cluster_clock_quarantine": "disque_clock_quarantine",
     "leaving": "disque_leaving",
     "leaving_jobs_left": "disque_leaving_jobs_left",
     "leaving_jobs_transferred": "disque_leaving_jobs_transferred",

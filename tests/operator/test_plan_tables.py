@@ -208,6 +208,12 @@ def test_duplicate_node_id_is_only_reported() -> None:
     assert reported(view, "Degraded") == ("True", "DuplicateNode")
 
 
+def test_member_whose_clock_is_ahead_is_only_reported() -> None:
+    view = broker(at_rest(), 1, clock_ahead_ms=5000)
+    assert [action for action in decided(view) if action.startswith("replace")] == []
+    assert reported(view, "Degraded") == ("True", "ClockAhead")
+
+
 # --- replicas ---------------------------------------------------------------------------------------------------------
 
 

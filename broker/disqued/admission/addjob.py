@@ -506,6 +506,7 @@ COMMAND: Final[Command] = Command(
     "[ID id] [PRIORITY n] [META bytes] [SYNC n] [ASYNC]",
     "O(1) plus one message per copy",
     needs_log=True,
+    needs_clock=True,
     needs_nothing=_needs_nothing,
     may_follow=_may_follow,
     queues=first_word,

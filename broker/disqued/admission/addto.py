@@ -133,6 +133,7 @@ COMMAND: Final[Command] = Command(
     " [WINDOW sec] [SYNC n] [ASYNC]",
     "O(queues) plus one message per copy",
     needs_log=True,
+    needs_clock=True,
     may_follow=_may_follow,
     queues=_queues,
     categories=("producer",),

@@ -174,6 +174,7 @@ def add(
         QueuePaused: the queue is paused for input.
         QueueFull: the queue holds `maxlen` jobs, or as much as its settings allow.
         JobExists: a job with this ID is in another queue.
+        ClockError: the clock of every reachable node is too far ahead.
         OutOfMemory: the node is at its memory limit.
     """
     options = option_words(

@@ -34,6 +34,7 @@ from disqued.client import calls
 from disqued.client.calls import Call
 from disqued.client.errors import (
     BadJobId,
+    ClockError,
     ConnectionFailed,
     ConnectionLost,
     DisqueError,
@@ -56,7 +57,7 @@ log = logging.getLogger("disqued.client")
 POLL_MS = 500
 """How long one fetch waits for a job. A stop waits for the fetch, because cancelling it could lose a job."""
 
-RECONNECT = (ConnectionFailed, ConnectionLost, NodeLeaving, Loading)
+RECONNECT = (ConnectionFailed, ConnectionLost, NodeLeaving, ClockError, Loading)
 """Transient errors of a fetch; any other error ends the consumer."""
 
 SETTLED = (NoSuchJob, JobAcknowledged, TooLate)

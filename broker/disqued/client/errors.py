@@ -67,6 +67,13 @@ class NodeLeaving(ResponseError):
     """`LEAVING`: the node is about to leave the cluster. The client switches nodes and repeats idempotent calls."""
 
 
+class ClockError(ResponseError):
+    """`CLOCK`: the node accepts no new jobs and gives no claims now, because its clock is too far ahead.
+
+    The command was not executed. The client switches nodes and repeats every call there.
+    """
+
+
 class BadJobId(ResponseError):
     """`BADID`: an argument is not a valid job ID; none of the IDs of the call was processed."""
 
@@ -125,6 +132,7 @@ BY_PREFIX: dict[str, type[ResponseError]] = {
     "PAUSED": QueuePaused,
     "MAXLEN": QueueFull,
     "LEAVING": NodeLeaving,
+    "CLOCK": ClockError,
     "BADID": BadJobId,
     "NOJOB": NoSuchJob,
     "ACKED": JobAcknowledged,

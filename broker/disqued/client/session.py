@@ -6,6 +6,7 @@ commands after it. Idle connections are kept for later calls. Errors are handled
 - The command was not sent: try the other nodes, then wait and try again as the back-off says, then `ConnectionFailed`.
 - The command was sent and no reply arrived: the same for calls that may be repeated; `ConnectionLost` for the others.
 - The node is leaving: switch to another node, and repeat the call there if it may be repeated.
+- The clock of the node is too far ahead (CLOCK): switch to another node and repeat the call there; it was not executed.
 - Any other error reply is raised to the caller.
 """
 
@@ -24,6 +25,7 @@ from disqued.client.backoff import Backoff
 from disqued.client.calls import Call, hello
 from disqued.client.errors import (
     ClientClosed,
+    ClockError,
     ConnectionFailed,
     ConnectionLost,
     DisqueError,
@@ -47,6 +49,9 @@ REQUESTS_AHEAD = 2
 IDLE_LINKS_KEPT = 16
 
 ONE_ATTEMPT = Backoff(attempts=1)
+
+USE_ANOTHER = (NodeLeaving, ClockError)
+"""Errors after which the client uses another node."""
 
 BUSY = "ERR max number of clients reached"
 
@@ -174,7 +179,7 @@ class Session:
         answers: deque[Reply] = deque()
         await self._transport.acquire()
         link: Link | None = None
-        is_leaving = False
+        must_switch = False
         try:
             link = self._idle_link() or await self._connect(self.settings.backoff.waits_s(self.settings.rng))
             while True:
@@ -191,9 +196,9 @@ class Session:
                     for answer in (*answers, *error.replies):
                         yield _decoded(waiting.popleft(), answer)
                     raise _lost(waiting[0], link.address, error) from error
-                is_leaving = is_leaving or any(isinstance(answer, NodeLeaving) for answer in answers)
+                must_switch = must_switch or any(isinstance(answer, USE_ANOTHER) for answer in answers)
                 yield _decoded(waiting.popleft(), answers.popleft())
-            if is_leaving:
+            if must_switch:
                 self._switch_node(link.address)
             self._keep(link)
             link = None
@@ -210,7 +215,7 @@ class Session:
             answers = await self._ask(link, calls)
         finally:
             self._transport.release()
-        if any(isinstance(answer, NodeLeaving) for answer in answers):
+        if any(isinstance(answer, USE_ANOTHER) for answer in answers):
             self._switch_node(link.address)
         return answers
 
@@ -379,7 +384,7 @@ class Session:
 
 
 def _may_repeat(call: Call[T], result: Reply | DisqueError) -> bool:
-    if isinstance(result, Loading):
+    if isinstance(result, Loading | ClockError):
         return True  # refused before it ran
     return call.repeat and isinstance(result, ConnectionLost | NodeLeaving)
 

@@ -74,6 +74,7 @@ class Config:
     cluster_name_required: bool
     cluster_secret_file: str
     cluster_secret_required: bool
+    cluster_max_clock_skew: int
     cluster_settings_file: str
     cluster_link_sendbuf_limit: int
     aof_checksums: bool

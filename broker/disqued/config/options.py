@@ -170,6 +170,17 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         added=True,
     ),
     Option(
+        "cluster-max-clock-skew",
+        Integer(0, 86_400_000, "Invalid clock skew"),
+        0,
+        "cluster",
+        "Milliseconds by which the clock of this node may be ahead of the median of the other nodes' clocks. A node "
+        "that is further ahead, three measurements in a row, goes into quarantine: it accepts no new jobs and gives no "
+        "claims until its clock agrees again. 0 for no limit. See [clocks](operations/clocks.md).",
+        settable=True,
+        added=True,
+    ),
+    Option(
         "cluster-settings-file",
         FileName(of="cluster-settings-file"),
         "queues.conf",

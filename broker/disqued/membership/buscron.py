@@ -37,6 +37,7 @@ def run(own: Membership) -> None:
             dial(state, peer)
     if own.rounds % _PING_ROUNDS == 0:
         _ping_any(state)
+        own.quarantine.judge()
         forget.expire(own)
         seeds.look(state)
     for peer in view.peers.values():

@@ -87,6 +87,8 @@ def figures(state: NodeState) -> Fields:
         ("cluster_nodes_leaving", len([peer for peer in members if peer.flags & kinds.NODE_LEAVING])),
         ("cluster_links_unproven", authentication.unproven_links(state)),
         ("cluster_max_skew_ms", skew.worst_ms(state)),
+        ("cluster_clock_ahead_ms", membership_of(state).quarantine.ahead_ms),
+        ("cluster_clock_quarantine", int(bool(state.clock_refusal))),
         *_zones(state.view),
     ]
 

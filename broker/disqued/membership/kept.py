@@ -8,6 +8,7 @@ from disqued.bus.extension import NOBODY
 from disqued.core.runtime.room import Room
 from disqued.core.runtime.state import NodeState
 from disqued.core.telemetry.loglimit import LogLimit
+from disqued.membership.quarantine import Quarantine
 from disqued.membership.seedbook import SeedBook
 
 NAME: Final = "membership"
@@ -31,6 +32,7 @@ class Membership(Room):
         self.forgotten: dict[bytes, int] = {}
         """Forgotten nodes, and until when (unix milliseconds) gossip cannot bring them back."""
         self.seeds = SeedBook()
+        self.quarantine = Quarantine(state)
         self.refusal_log = LogLimit(1)
         """Bounds the log lines about refused nodes, by address and reason."""
         self.rounds = 0

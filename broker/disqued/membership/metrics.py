@@ -120,6 +120,12 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
         _skews,
         PEER,
     ),
+    gauge(
+        "disque_clock_quarantine",
+        "1 while this node accepts no new jobs and gives no claims because its clock is too far ahead "
+        "(cluster-max-clock-skew).",
+        lambda state: int(bool(state.clock_refusal)),
+    ),
     Metric(
         "disque_cluster_messages_total",
         COUNTER,

@@ -45,6 +45,8 @@ class MembershipRoom(Membership):
             self._use_secrets(self._new_secrets)
         elif attribute == "cluster_secret_required":
             self._use_secrets(self.state.secrets)
+        elif attribute == "cluster_max_clock_skew":
+            self.quarantine.limit_changed()
         if attribute in {"cluster_name", "cluster_zone"} or attribute.startswith("cluster_announce"):
             announce(self)
             self.unsaved = True

@@ -1,7 +1,8 @@
 """Clock skew: the difference between the clocks of other nodes and this one's, measured with PING and PONG.
 
-Jobs carry durations, not times, so a wrong clock changes only their order and what is displayed. It is reported
-nevertheless. The measurement assumes that a PONG takes half of the round trip.
+Jobs carry durations, not times, so a wrong clock changes their order, what is displayed, and the tokens of claims. It
+is reported, and a node that is too far ahead can go into quarantine (`quarantine`). The measurement assumes that a PONG
+takes half of the round trip.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ def measure(state: NodeState, peer: Peer, asked_ms: int, frame: Frame) -> None:
     skew_ms = clock_ms - (asked_ms + trip_ms // 2)
     peer.skew_ms = skew_ms
     peer.skew_known = True
+    peer.skew_is_new = True
     if abs(skew_ms) > WARN_MS >= abs(before_ms):
         way = "ahead of" if skew_ms > 0 else "behind"
         state.host.log(

@@ -282,6 +282,8 @@ class Requests:
             raise OutOfMemory
         if state.write_refusal and entry.needs_log:
             raise ReplyError(state.write_refusal)
+        if state.clock_refusal and entry.needs_clock:
+            raise ReplyError(state.clock_refusal)
         if state.loading and not entry.allowed_loading:
             raise Loading
         if state.ending and not entry.allowed_ending:

@@ -41,7 +41,7 @@ def why_not_ready(node: Node) -> str:
         return "this node is leaving the cluster"
     if state.client_pause.until_ms > state.now_ms:
         return "all clients are paused (CLIENT PAUSE); CLIENT UNPAUSE ends the pause"
-    return state.write_refusal
+    return state.write_refusal or state.clock_refusal
 
 
 def why_not_safe(state: NodeState) -> str:

@@ -66,6 +66,8 @@ class Peer:
         self.skew_ms: i64 = 0
         """How far its clock is ahead of the clock of this node."""
         self.skew_known: bool = False
+        self.skew_is_new: bool = False
+        """Whether it was measured since the clock of this node was last compared with those of all nodes."""
 
     @property
     def in_handshake(self) -> bool:

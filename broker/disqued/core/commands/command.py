@@ -32,6 +32,8 @@ class Command:
     since: str = "1.0.0"
     needs_log: bool = False
     """Refused while the append-only file cannot be written."""
+    needs_clock: bool = False
+    """Refused while the clock of this node is too far ahead (quarantine)."""
     needs_nothing: Callable[[Any, list[bytes]], bool] | None = None
     """Whether a request that would be refused because memory is short needs no memory."""
     may_follow: Callable[[Any, Session, list[bytes]], bool] | None = None

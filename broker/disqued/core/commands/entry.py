@@ -27,6 +27,7 @@ class CommandEntry:
         self.most_words: i64 = command.most_words
         self.needs_memory: bool = "denyoom" in command.flags
         self.needs_log: bool = command.needs_log
+        self.needs_clock: bool = command.needs_clock
         self.allowed_loading: bool = "loading" in command.flags
         self.allowed_ending: bool = self.allowed_loading or (
             "readonly" in command.flags and "admin" not in command.flags

@@ -67,10 +67,11 @@ class NodeState:
         self.rooms: dict[str, Listener] = {}
         """The rooms by name; each room's package has a function that returns its own."""
         self.job_ids = JobIds(node_id, host.random_bytes)
-        self.last_ctime: i64 = 0
-        """The creation time of the last job of this node."""
+        self.last_ctime: i64 = 0  # the creation time of the last job of this node
         self.write_refusal = ""
         """The error reply to new jobs while the disk fails; empty while it works. Set by the persistence room."""
+        self.clock_refusal = ""
+        """The error reply to new jobs and claims in quarantine (`membership.quarantine`); empty otherwise."""
 
         # the cluster
         self.view = ClusterView(node_id, config.port)
@@ -103,8 +104,7 @@ class NodeState:
         """All clients, by number."""
         self.unauthenticated: dict[int, Session] = {}
         """Those that have not authenticated although they must, the oldest first."""
-        self.sessions_made: i64 = 0
-        """The number of the last session."""
+        self.sessions_made: i64 = 0  # the number of the last session
         self.blocked_clients: i64 = 0
         self.resumed: list[Session] = []
         """Sessions that were blocked and may have input waiting."""

@@ -197,6 +197,8 @@ def _remarks(answer: Answers, pods: Mapping[str, str], *, all_known: bool) -> It
             yield f"unknown member {peer.node_id[:8]} at {peer.address}: no pod has this ID"
     if refusing := info.get("aof_refusing"):
         yield f"refuses new jobs: {refusing}"
+    if info.get("cluster_clock_quarantine", "0") != "0":
+        yield f"refuses new jobs: its clock is {info.get('cluster_clock_ahead_ms', '?')} ms ahead"
     if info.get("memory_level", "0") != "0":
         yield f"low on memory (level {info['memory_level']})"
     if (skew := answer.number("cluster_max_skew_ms") or 0) > REPORTED_SKEW_MS:
