@@ -98,6 +98,8 @@ def test_the_server_section_says_what_runs(local: LocalNode, client: LocalClient
         "addjob-meta",
         "addjob-priority",
         "addjob-sync",
+        "addjob-until",
+        "addjob-withcopies",
         "getjob-frompattern",
         "getjob-withmeta",
         "getjob-withrequeue",

@@ -8,28 +8,41 @@ from typing import Any
 
 import pytest
 
-from disqued.client import NewJob, calls, failing
+from disqued.client import NewJob, adding, calls, failing
 from disqued.client.calls import Call
 
 ID = "D-01234567-abcdefghijklmnopqrstuvwx-05a1"
 
 WORDS: dict[str, tuple[Call[Any], tuple[object, ...]]] = {
-    "add": (calls.add("q", b"x"), ("ADDJOB", "q", b"x", 5000)),
+    "add": (adding.add("q", b"x"), ("ADDJOB", "q", b"x", 5000)),
     "add with all options": (
-        calls.add("q", "x", timeout_ms=0, replicate=2, delay_s=3, retry_s=0, ttl_s=60, maxlen=9, asynchronous=True),
+        adding.add("q", "x", timeout_ms=0, replicate=2, delay_s=3, retry_s=0, ttl_s=60, maxlen=9, asynchronous=True),
         ("ADDJOB", "q", "x", 0, "REPLICATE", 2, "DELAY", 3, "RETRY", 0, "TTL", 60, "MAXLEN", 9, "ASYNC"),
     ),
     "add before others": (
-        calls.add("q", "x", priority=-1, meta=b"trace 7"),
+        adding.add("q", "x", priority=-1, meta=b"trace 7"),
         ("ADDJOB", "q", "x", 5000, "PRIORITY", -1, "META", b"trace 7"),
     ),
-    "add once": (calls.add("q", "x", key=b"\0k", window_s=60), ("ADDJOB", "q", "x", 5000, "KEY", b"\0k", "WINDOW", 60)),
+    "add once": (
+        adding.add("q", "x", key=b"\0k", window_s=60),
+        ("ADDJOB", "q", "x", 5000, "KEY", b"\0k", "WINDOW", 60),
+    ),
+    "add until done": (
+        adding.add("q", "x", key="k", until="done"),
+        ("ADDJOB", "q", "x", 5000, "KEY", "k", "UNTIL", "done"),
+    ),
+    "add and count the copies": (
+        adding.add_with_copies("q", "x", sync=2, job_id="i"),
+        ("ADDJOB", "q", "x", 5000, "ID", "i", "SYNC", 2, "WITHCOPIES"),
+    ),
+    "new_id": (adding.new_id(), ("NEWID",)),
+    "new_id of a job with these options": (adding.new_id(ttl_s=60, retry_s=0), ("NEWID", "TTL", 60, "RETRY", 0)),
     "add when some copies are confirmed": (
-        calls.add("q", "x", replicate=3, sync=2),
+        adding.add("q", "x", replicate=3, sync=2),
         ("ADDJOB", "q", "x", 5000, "REPLICATE", 3, "SYNC", 2),
     ),
     "add to several queues": (
-        calls.add_to(["a", "b"], "x", timeout_ms=7, replicate=2, key="k", asynchronous=True),
+        adding.add_to(["a", "b"], "x", timeout_ms=7, replicate=2, key="k", asynchronous=True),
         ("ADDTO", 2, "a", "b", "x", 7, "REPLICATE", 2, "KEY", "k", "ASYNC"),
     ),
     "get of one queue": (calls.get("mail"), ("GETJOB", "TIMEOUT", 0, "COUNT", 1, "FROM", "mail")),
@@ -116,8 +129,9 @@ def test_call_has_these_words(call: Call[Any], words: tuple[object, ...]) -> Non
 
 
 REPEATABLE: dict[str, tuple[Call[Any], bool]] = {
-    "add": (calls.add("q", "x"), False),
-    "add with repeat": (calls.add("q", "x", repeat=True), True),
+    "add": (adding.add("q", "x"), False),
+    "new_id": (adding.new_id(), True),
+    "add with repeat": (adding.add("q", "x", repeat=True), True),
     "get": (calls.get("q"), True),
     "ack": (calls.ack(ID), True),
     "fast_ack": (calls.fast_ack(ID), True),
@@ -161,8 +175,8 @@ def test_only_idempotent_calls_are_repeated(call: Call[Any], repeat: bool) -> No
         (calls.get("q", timeout_ms=1500), 1.5),
         (calls.get("q"), None),
         (calls.get("q", nohang=True), 0.0),
-        (calls.add("q", "x", timeout_ms=250), 0.25),
-        (calls.add("q", "x", timeout_ms=0), None),
+        (adding.add("q", "x", timeout_ms=250), 0.25),
+        (adding.add("q", "x", timeout_ms=0), None),
         (calls.qlen("q"), 0.0),
         (failing.movejob(ID, "q"), 5.0),
     ],
@@ -184,7 +198,7 @@ def test_add_to_without_queues_is_refused_before_it_is_sent() -> None:
     none: list[str] = []
     for queues in (none, "mail"):
         with pytest.raises(ValueError, match="sequence of queues"):
-            calls.add_to(queues, "x")
+            adding.add_to(queues, "x")
 
 
 def test_add_jobs_adds_each_job_with_its_own_options() -> None:
@@ -200,6 +214,7 @@ def test_add_jobs_adds_each_job_with_its_own_options() -> None:
         maxlen=9,
         key="k",
         window_s=5,
+        until="done",
         job_id="i",
         sync=2,
         priority=7,
@@ -207,13 +222,13 @@ def test_add_jobs_adds_each_job_with_its_own_options() -> None:
         asynchronous=True,
         repeat=True,
     )
-    one, other = calls.add_jobs([plain, full])
-    assert (one, other) == tuple(calls.add(**dataclasses.asdict(job)) for job in (plain, full))
+    one, other = adding.add_jobs([plain, full])
+    assert (one, other) == tuple(adding.add(**dataclasses.asdict(job)) for job in (plain, full))
     assert all(getattr(full, field.name) != getattr(plain, field.name) for field in dataclasses.fields(NewJob))
 
 
 def test_new_job_has_all_options_of_add() -> None:
-    options = {name: value.default for name, value in inspect.signature(calls.add).parameters.items()}
+    options = {name: value.default for name, value in inspect.signature(adding.add).parameters.items()}
     fields = {field.name: field.default for field in dataclasses.fields(NewJob)}
     assert list(fields) == list(options)
     assert {name: fields[name] for name in options if name not in {"queue", "body"}} == {
@@ -222,10 +237,10 @@ def test_new_job_has_all_options_of_add() -> None:
 
 
 def test_add_many_adds_each_body_with_all_options_of_add() -> None:
-    one, other = calls.add_many("q", ["a", b"b"], retry_s=4, repeat=True, timeout_ms=100)
+    one, other = adding.add_many("q", ["a", b"b"], retry_s=4, repeat=True, timeout_ms=100)
     for call, body in ((one, "a"), (other, b"b")):
-        single = calls.add("q", body, retry_s=4, repeat=True, timeout_ms=100)
+        single = adding.add("q", body, retry_s=4, repeat=True, timeout_ms=100)
         assert (call.encode(), call.name) == (single.encode(), single.name)
         assert (call.decode, call.repeat, call.wait_s) == (single.decode, single.repeat, single.wait_s)
     with pytest.raises(TypeError, match="retries"):
-        list(calls.add_many("q", ["a"], retries=4))  # type: ignore[call-arg]
+        list(adding.add_many("q", ["a"], retries=4))  # type: ignore[call-arg]

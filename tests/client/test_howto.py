@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from disqued.client import calls, failing
+from disqued.client import adding, calls, failing
 from disqued.client.consuming import ConsumerOptions
 from disqued.client.errors import BY_PREFIX
 from disqued.testing.processes import ServerProcess
@@ -54,6 +54,8 @@ def test_table_of_repeated_calls_matches_the_code() -> None:
     arguments: dict[str, tuple[object, ...]] = {
         "add": ("q", "x"),
         "add_to": (["q"], "x"),
+        "add_with_copies": ("q", "x"),
+        "new_id": (),
         "execute": ("PING",),
         "qconf_set": ("q", {}),
         "hello": (),
@@ -61,7 +63,7 @@ def test_table_of_repeated_calls_matches_the_code() -> None:
         "ping": (),
         "movejob": ("D-x", "q"),
     }
-    builders = {**vars(calls), **vars(failing)}
+    builders = {**vars(adding), **vars(calls), **vars(failing)}
     for column, repeat in ((0, True), (1, False)):
         names = {name for row in rows for name in re.findall(r"`(\w+)`", row[column])} - {"pause"}
         for name in names & {*builders} - {

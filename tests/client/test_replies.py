@@ -9,7 +9,7 @@ import pytest
 
 from disqued.client import replies
 from disqued.client.errors import ResponseError, UnexpectedReply
-from disqued.client.values import Hello, Job, JobId, NodeInfo, RedriveStatus
+from disqued.client.values import Added, Hello, Job, JobId, NodeInfo, RedriveStatus
 from disqued.client.wire import Reply
 
 ID = b"D-01234567-abcdefghijklmnopqrstuvwx-05a1"
@@ -22,6 +22,11 @@ def test_job_is_decoded_with_and_without_counters() -> None:
         Job("q", JobId(ID.decode()), b"x", nacks=2, additional_deliveries=3),
     ]
     assert replies.jobs(None) == []
+
+
+def test_copies_of_an_added_job_are_unknown_if_it_was_added_before() -> None:
+    assert replies.added([ID, 2]) == Added(JobId(ID.decode()), 2)
+    assert replies.added([ID, None]) == Added(JobId(ID.decode()), None)
 
 
 def test_hello_lists_nodes() -> None:
@@ -47,6 +52,7 @@ def test_job_id_has_parts() -> None:
 MISSHAPEN: dict[str, tuple[Callable[[Reply], Any], Reply]] = {
     "a string instead of a count": (replies.integer, b"7"),
     "a count instead of a string": (replies.text, 7),
+    "an ID without its number of copies": (replies.added, [ID]),
     "null instead of a job ID": (replies.job_id, None),
     "a short job": (replies.jobs, [[b"q", ID]]),
     "the HELLO of another server": (replies.hello, [b"server", b"redis"]),

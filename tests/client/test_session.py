@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from disqued.client import calls
+from disqued.client import adding, calls
 from disqued.client.backoff import Backoff
 from disqued.client.errors import (
     AuthenticationRequired,
@@ -111,14 +111,14 @@ def session(
 def test_add_is_not_repeated_when_its_reply_is_lost() -> None:
     network = Network(a=[CUT, ID])
     with pytest.raises(ConnectionLost, match=r"ADDJOB.*may have been executed"):
-        run_now(session(network, A).perform(calls.add("q", "x")))
+        run_now(session(network, A).perform(adding.add("q", "x")))
     assert network.sent == [(A, "ADDJOB")]
     assert network.in_use == 0
 
 
 def test_add_is_repeated_on_request() -> None:
     network = Network(a=[CUT, ID])
-    assert run_now(session(network, A).perform(calls.add("q", "x", repeat=True))) == ID.decode()
+    assert run_now(session(network, A).perform(adding.add("q", "x", repeat=True))) == ID.decode()
     assert network.sent == [(A, "ADDJOB"), (A, "ADDJOB")]
 
 
@@ -138,7 +138,7 @@ def test_attempts_are_limited() -> None:
 def test_connection_failed_names_each_node_when_none_listens() -> None:
     network = Network()
     with pytest.raises(ConnectionFailed, match=r"10\.0\.0\.1:7711: connection refused"):
-        run_now(session(network, A, B, attempts=4).perform(calls.add("q", "x")))
+        run_now(session(network, A, B, attempts=4).perform(adding.add("q", "x")))
     assert network.sent == []
     assert len(network.waits_s) == 3
     assert network.waits_s == sorted(network.waits_s)
@@ -146,7 +146,7 @@ def test_connection_failed_names_each_node_when_none_listens() -> None:
 
 def test_dead_node_is_skipped_without_waiting() -> None:
     network = Network(b=[ID])
-    assert run_now(session(network, A, B).perform(calls.add("q", "x"))) == ID.decode()
+    assert run_now(session(network, A, B).perform(adding.add("q", "x"))) == ID.decode()
     assert network.waits_s == []
 
 
@@ -155,7 +155,7 @@ def test_connection_closed_while_idle_is_replaced_before_sending() -> None:
     client = session(network, A)
     run_now(client.perform(calls.qlen("q")))
     network.links[0].usable = False
-    assert run_now(client.perform(calls.add("q", "x"))) == ID.decode()
+    assert run_now(client.perform(adding.add("q", "x"))) == ID.decode()
     assert len(network.links) == 2
 
 
@@ -174,8 +174,8 @@ def test_add_on_a_leaving_node_is_not_repeated_but_the_next_uses_another_node() 
     client = session(network, A, B)
     client._nodes.connected(parse_address(A))
     with pytest.raises(NodeLeaving):
-        run_now(client.perform(calls.add("q", "x")))
-    assert run_now(client.perform(calls.add("q", "x"))) == ID.decode()
+        run_now(client.perform(adding.add("q", "x")))
+    assert run_now(client.perform(adding.add("q", "x"))) == ID.decode()
     assert network.sent == [(A, "ADDJOB"), (B, "ADDJOB")]
 
 
@@ -183,8 +183,8 @@ def test_any_command_is_repeated_at_another_node_when_the_clock_of_the_node_is_a
     network = Network(a=[CLOCK], b=[ID, ID])
     client = session(network, A, B)
     client._nodes.connected(parse_address(A))
-    assert run_now(client.perform(calls.add("q", "x"))) == ID.decode()
-    assert run_now(client.perform(calls.add("q", "x"))) == ID.decode()
+    assert run_now(client.perform(adding.add("q", "x"))) == ID.decode()
+    assert run_now(client.perform(adding.add("q", "x"))) == ID.decode()
     assert network.sent == [(A, "ADDJOB"), (B, "ADDJOB"), (B, "ADDJOB")]
     assert str(client.node) == B
 
@@ -192,13 +192,13 @@ def test_any_command_is_repeated_at_another_node_when_the_clock_of_the_node_is_a
 def test_error_is_raised_when_the_clocks_of_all_nodes_are_ahead() -> None:
     network = Network(a=[CLOCK] * 3, b=[CLOCK] * 3)
     with pytest.raises(ClockError, match="5000 ms ahead"):
-        run_now(session(network, A, B, attempts=4).perform(calls.add("q", "x")))
+        run_now(session(network, A, B, attempts=4).perform(adding.add("q", "x")))
     assert len(network.sent) == 4
 
 
 def test_any_command_is_repeated_when_the_node_is_loading() -> None:
     network = Network(a=[LOADING, ID])
-    assert run_now(session(network, A).perform(calls.add("q", "x"))) == ID.decode()
+    assert run_now(session(network, A).perform(adding.add("q", "x"))) == ID.decode()
     assert len(network.waits_s) == 1
 
 
@@ -248,7 +248,7 @@ def test_connection_is_retried_when_the_node_cannot_serve_yet(busy: Reply | OSEr
 
 def test_in_a_pipeline_only_jobs_without_a_reply_are_unknown() -> None:
     network = Network(a=[ID, response_error("PAUSED Queue paused in input, try later"), CUT])
-    first, paused, lost, last = run_now(session(network, A).perform_many(calls.add_many("q", "wxyz")))
+    first, paused, lost, last = run_now(session(network, A).perform_many(adding.add_many("q", "wxyz")))
     assert first == ID.decode()
     assert [type(error).__name__ for error in (paused, lost, last)] == [
         "QueuePaused",
@@ -263,14 +263,14 @@ def test_in_a_pipeline_idempotent_calls_without_a_reply_are_repeated() -> None:
 
 
 def test_pipeline_without_nodes_returns_an_error_for_each_call() -> None:
-    results = run_now(session(Network(), A, attempts=1).perform_many(calls.add_many("q", "xy")))
+    results = run_now(session(Network(), A, attempts=1).perform_many(adding.add_many("q", "xy")))
     assert [type(result) for result in results] == [ConnectionFailed, ConnectionFailed]
 
 
 def test_long_pipeline_is_sent_in_batches() -> None:
     count = 2 * PIPELINE_REQUESTS + 1
     network = Network(a=[ID] * count)
-    assert len(run_now(session(network, A).perform_many(calls.add_many("q", ["x"] * count)))) == count
+    assert len(run_now(session(network, A).perform_many(adding.add_many("q", ["x"] * count)))) == count
     assert len(network.sent) == 3
     assert len(network.links) == 1
 
@@ -404,6 +404,6 @@ def test_another_node_is_used_after_calls_ahead_to_a_leaving_node() -> None:
     network = Network(a=[LEAVING, LEAVING], b=[1])
     client = session(network, A, B)
     client._nodes.connected(parse_address(A))
-    answers = list(in_turn(client.perform_ahead([calls.add("q", "x")] * 2)))
+    answers = list(in_turn(client.perform_ahead([adding.add("q", "x")] * 2)))
     assert [type(answer) for answer in answers] == [NodeLeaving, NodeLeaving]
     assert run_now(client.perform(calls.qlen("q"))) == 1

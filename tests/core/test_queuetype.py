@@ -45,9 +45,17 @@ class ByApproval(Placement):
         self._waiting: list[tuple[Session, Job]] = []
 
     def place(
-        self, session: Session, job: Job, timeout_ms: i64, now_ms: i64, *, confirmed: i64, external: bool
+        self,
+        session: Session,
+        job: Job,
+        timeout_ms: i64,
+        now_ms: i64,
+        *,
+        confirmed: i64,
+        external: bool,
+        with_copies: bool = False,
     ) -> bool:
-        del timeout_ms, now_ms, confirmed
+        del timeout_ms, now_ms, confirmed, with_copies
         assert not external
         self._waiting.append((session, job))
         return False

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
 _NO_COMMIT: Final = "00000000"
 _EXTENSIONS: Final = (
-    "addjob-key,addjob-meta,addjob-priority,addjob-sync,getjob-frompattern,getjob-withmeta,getjob-withrequeue,"
+    "addjob-key,addjob-meta,addjob-priority,addjob-sync,addjob-until,addjob-withcopies,"
+    "getjob-frompattern,getjob-withmeta,getjob-withrequeue,"
     "nack-dead,nack-delay,nack-reason,nack-uncounted"
 )
 """What clients can use beyond the original: commands with their options, separated by commas."""

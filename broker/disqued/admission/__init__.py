@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from disqued.admission import addjob, addto
+from disqued.admission import addjob, addto, newid
 from disqued.admission.counters import COUNTERS
 from disqued.admission.metrics import METRICS
 from disqued.core.runtime.subsystem import Subsystem
@@ -24,5 +24,5 @@ def _info(state: NodeState) -> Fields:
 
 
 SUBSYSTEM = Subsystem(
-    "admission", commands=(addjob.COMMAND, addto.COMMAND), counters=COUNTERS, info=_info, metrics=METRICS
+    "admission", commands=(addjob.COMMAND, addto.COMMAND, newid.COMMAND), counters=COUNTERS, info=_info, metrics=METRICS
 )

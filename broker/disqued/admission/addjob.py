@@ -36,7 +36,7 @@ from disqued.core.jobs.attributes import (
     of_priority,
 )
 from disqued.core.jobs.attributes import of as attributes_of
-from disqued.core.jobs.job import WAIT_REPL, Job
+from disqued.core.jobs.job import ACKED, WAIT_REPL, Job
 from disqued.core.jobs.jobid import stamp_for, stamped
 from disqued.core.lifecycle.keys import DEFAULT_WINDOW_S, Remembered
 from disqued.core.memory.accounting import BIG_BYTES, COPIES_UNDER_WAY
@@ -46,6 +46,7 @@ from disqued.core.runtime.counters import JOBS_ADDED
 from disqued.core.runtime.memorymonitor import make_room_for
 from disqued.core.runtime.state import NodeState
 from disqued.errors import TOO_BIG, CommandSyntaxError, NotReplicated, OutOfMemory, QueueFull, QueuePaused, ReplyError
+from disqued.placing.added import added, added_before
 from disqued.placing.homes import is_home
 from disqued.resp.integers import parse_integer, require_timeout_ms
 
@@ -59,6 +60,7 @@ MAX_SECONDS: Final = (1 << 32) - 1
 """Times are 32 bits on the wire and on disk."""
 
 NO_COPIES: Final = "This node leaves or is short of memory, and copy-to of this queue needs a node that keeps jobs"
+NO_END: Final = "This node leaves or is short of memory, and UNTIL done needs a node that keeps jobs"
 STILL_WAITS: Final = "The job with this key still waits for its copies, try again later"
 _DEPENDENT: Final = frozenset({b"MAXLEN", b"KEY", b"ID"})
 _DEPENDENT_LENGTHS: Final = (6, 3, 2)
@@ -66,6 +68,7 @@ _DEPENDENT_LENGTHS: Final = (6, 3, 2)
 _OPTIONS_AT: Final = 4
 """Where the options of ADDJOB begin, after queue, body and timeout."""
 _UNSET: Final = -1
+_UNTIL: Final = (b"window", b"done")
 _NO_PRIORITY: Final = 1 << 40
 """The priority while none is given: -1 is one."""
 
@@ -82,7 +85,11 @@ class AddJob:
         self.max_length: i64 = _UNSET
         self.window_s: i64 = _UNSET
         """DEFAULT_WINDOW_S if not given."""
+        self.until_done: bool = False
+        """The key is remembered until the job ends, instead of for the window."""
         self.asynchronous: bool = False
+        self.with_copies: bool = False
+        """The reply says how many nodes have the job."""
         self.confirmed: i64 = _UNSET
         """How many nodes must have the job before the reply (SYNC); after `complete_options`, 0 with ASYNC."""
         self.key: bytes | None = None
@@ -102,6 +109,8 @@ def copy_of(options: AddJob) -> AddJob:
     new.delay_s = options.delay_s
     new.max_length = options.max_length
     new.window_s = options.window_s
+    new.until_done = options.until_done
+    new.with_copies = options.with_copies
     new.asynchronous = options.asynchronous
     new.confirmed = options.confirmed
     new.key = options.key
@@ -159,6 +168,13 @@ def _set_window(options: AddJob, word: bytes) -> None:
     options.window_s = value
 
 
+def _set_until(options: AddJob, word: bytes) -> None:
+    until = word.lower()
+    if until not in _UNTIL:
+        raise ReplyError("ERR UNTIL must be window or done")
+    options.until_done = until == b"done"
+
+
 def _set_confirmed(options: AddJob, word: bytes) -> None:
     value = parse_integer(word)
     if value is None or value < 1:
@@ -204,6 +220,7 @@ _OPTIONS: Final[dict[bytes, Callable[[AddJob, bytes], None]]] = {
     b"MAXLEN": _set_max_length,
     b"KEY": _set_key,
     b"WINDOW": _set_window,
+    b"UNTIL": _set_until,
     b"SYNC": _set_confirmed,
     b"PRIORITY": _set_priority,
     b"META": _set_meta,
@@ -222,6 +239,10 @@ def parse_options(args: list[bytes], index: int) -> AddJob:
             word = word.upper()
             if word == b"ASYNC":
                 options.asynchronous = True
+                index += 1
+                continue
+            if word == b"WITHCOPIES":
+                options.with_copies = True
                 index += 1
                 continue
             setter = _OPTIONS.get(word)
@@ -254,12 +275,24 @@ def complete_options(options: AddJob, cluster_size: i64) -> None:
         raise ReplyError("ERR ID and KEY cannot be combined")
     if options.window_s != _UNSET and options.key is None:
         raise ReplyError("ERR WINDOW is of use with a KEY only")
+    if options.until_done:
+        _require_end(options)
     if options.confirmed == _UNSET:
         options.confirmed = 0 if options.asynchronous else options.replicate
     elif options.asynchronous:
         raise ReplyError("ERR SYNC and ASYNC cannot be combined")
     elif options.confirmed > options.replicate:
         raise ReplyError(f"ERR SYNC must be at most REPLICATE, which is {options.replicate}")
+
+
+def _require_end(options: AddJob) -> None:
+    """Refuse UNTIL done if it contradicts other options."""
+    if options.key is None:
+        raise ReplyError("ERR UNTIL is of use with a KEY only")
+    if options.window_s != _UNSET:
+        raise ReplyError("ERR UNTIL done and WINDOW cannot be combined")
+    if options.retry_s == 0:
+        raise ReplyError("ERR UNTIL done needs a RETRY above 0: the end of an at-most-once job may not be noticed here")
 
 
 def settings_of(state: NodeState, name: bytes) -> QueueSettings | None:
@@ -310,11 +343,21 @@ def _window_s(options: AddJob) -> i64:
 
 
 def _known(state: NodeState, options: AddJob, stamp: bytes) -> Remembered | None:
-    """An earlier ADDJOB with the same key that is within the window, or that has no reply yet."""
-    known = state.lifecycle.keys.get(stamp)
-    if known is None or 0 < known.added_ms <= state.now_ms - _window_s(options) * 1000:
-        return None
-    return known
+    """An earlier ADDJOB with the same key that is within the window, or that has no reply yet.
+
+    UNTIL done: whose job is unfinished. The job then also keeps a key that was added with a window.
+    """
+    lifecycle = state.lifecycle
+    known = lifecycle.keys.get(stamp)
+    if known is None or known.added_ms == 0:
+        return known
+    if options.until_done:
+        job = lifecycle.table.get(known.job_id)
+        if job is None or job.state == ACKED:
+            return None
+        lifecycle.keys.keep_until_done(known)
+        return known
+    return None if known.added_ms <= state.now_ms - _window_s(options) * 1000 else known
 
 
 def _needs_nothing(state: NodeState, args: list[bytes]) -> bool:
@@ -376,13 +419,13 @@ def _changes_nothing(state: NodeState, session: Session, args: list[bytes]) -> b
     return known is None or known.added_ms > 0
 
 
-def _answer_again(state: NodeState, session: Session, known: Remembered) -> None:
+def _answer_again(state: NodeState, session: Session, known: Remembered, *, with_copies: bool) -> None:
     """Reply with the ID of a job that was added before, once it is safe on disk."""
     if known.added_ms == 0:
         raise NotReplicated(STILL_WAITS)
     state.counters.add(JOBS_DEDUPLICATED)
     state.ready.tell_again(session)
-    session.out.append(b"+" + known.job_id + b"\r\n")
+    session.out.append(added_before(known.job_id, with_copies=with_copies))
 
 
 def _check_replication(state: NodeState, options: AddJob) -> bool:
@@ -446,12 +489,12 @@ def add(state: NodeState, session: Session, name: bytes, body: bytes, timeout_ms
         stamp = stamp_for(name, options.key)
         known = _known(state, options, stamp)
         if known is not None:
-            _answer_again(state, session, known)
+            _answer_again(state, session, known, with_copies=options.with_copies)
             return
     given: bytes | None = None
     if options.given_id is not None:
         given = require_id(options.given_id, int(options.ttl_s), at_least_once=options.retry_s > 0)
-        if answer_known(state, session, given, name):
+        if answer_known(state, session, given, name, with_copies=options.with_copies):
             return
     lifecycle = state.lifecycle
     queue = lifecycle.queues.get(name)
@@ -469,6 +512,8 @@ def add(state: NodeState, session: Session, name: bytes, body: bytes, timeout_ms
         _obey(state, queue, settings, len(body))
         if external and settings.copy_to:
             raise NotReplicated(NO_COPIES)
+    if external and options.until_done:
+        raise NotReplicated(NO_END)
     if given is not None and not external:
         external = not is_home(state, given, options.replicate)
     if len(body) > BIG_BYTES and not make_room_for(state, COPIES_UNDER_WAY * len(body)):
@@ -484,11 +529,19 @@ def add(state: NodeState, session: Session, name: bytes, body: bytes, timeout_ms
     job = Job(job_id, name, body, ctime, expire_at_s, options.delay_s, options.retry_s, int(options.replicate))
     if options.priority != 0 or options.attributes is not None:
         job.extra = _attributes(options)
-    if placement.place(session, job, timeout_ms, now_ms, confirmed=options.confirmed, external=external):
+    if placement.place(
+        session,
+        job,
+        timeout_ms,
+        now_ms,
+        confirmed=options.confirmed,
+        external=external,
+        with_copies=options.with_copies,
+    ):
         state.counters.add(JOBS_ADDED)
-        session.out.append(b"+" + job_id + b"\r\n")
+        session.out.append(added(job_id, 1, with_copies=options.with_copies))
     if stamp is not None:
-        lifecycle.keys.add(job_id, _window_s(options))
+        lifecycle.keys.add(job_id, _window_s(options), until_done=options.until_done)
         if job.state != WAIT_REPL:
             lifecycle.keys.begin(job_id, now_ms, now_ms)
     if settings is not None and settings.copy_to:
@@ -503,7 +556,7 @@ COMMAND: Final[Command] = Command(
     "jobs",
     "Adds a job to a queue and replies with its ID.",
     "queue body ms-timeout [REPLICATE n] [DELAY sec] [RETRY sec] [TTL sec] [MAXLEN n] [KEY key] [WINDOW sec] "
-    "[ID id] [PRIORITY n] [META bytes] [SYNC n] [ASYNC]",
+    "[UNTIL window|done] [ID id] [PRIORITY n] [META bytes] [SYNC n] [ASYNC] [WITHCOPIES]",
     "O(1) plus one message per copy",
     needs_log=True,
     needs_clock=True,

@@ -130,7 +130,7 @@ COMMAND: Final[Command] = Command(
     "jobs",
     "Adds a job to each of several queues and replies with their IDs.",
     "n queue [queue ...] body ms-timeout [REPLICATE n] [DELAY sec] [RETRY sec] [TTL sec] [MAXLEN n] [KEY key]"
-    " [WINDOW sec] [SYNC n] [ASYNC]",
+    " [WINDOW sec] [UNTIL window|done] [SYNC n] [ASYNC] [WITHCOPIES]",
     "O(queues) plus one message per copy",
     needs_log=True,
     needs_clock=True,

@@ -15,6 +15,7 @@ from disqued.core.jobs.job import ACKED, NOBODY, WAIT_REPL
 from disqued.core.jobs.jobid import can_exist, suffix_for
 from disqued.core.runtime.state import NodeState
 from disqued.errors import JobExists, NotReplicated, ReplyError
+from disqued.placing.added import added_before
 
 STILL_WAITS: Final = "The job with this ID still waits for its copies, try again later"
 _SHORT: Final = re.compile(rb"[A-Za-z0-9+/]{24}")
@@ -38,7 +39,7 @@ def require_id(word: bytes, ttl_s: int, *, at_least_once: bool) -> bytes:
     return word
 
 
-def answer_known(state: NodeState, session: Session, job_id: bytes, queue: bytes) -> bool:
+def answer_known(state: NodeState, session: Session, job_id: bytes, queue: bytes, *, with_copies: bool) -> bool:
     """Reply with the ID if this node knows the job, unfinished or finished; False if it does not.
 
     If copies may be missing, they are asked for.
@@ -55,5 +56,5 @@ def answer_known(state: NodeState, session: Session, job_id: bytes, queue: bytes
             state.events.copies_missing(job, state.holders.plus(NOBODY, state.view.node_id))
     state.counters.add(JOBS_DEDUPLICATED)
     state.ready.tell_again(session)
-    session.out.append(b"+" + job_id + b"\r\n")
+    session.out.append(added_before(job_id, with_copies=with_copies))
     return True

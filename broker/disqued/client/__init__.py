@@ -14,11 +14,11 @@ differs between the two clients. `wire` and `replies` convert to and from bytes.
 server.
 """
 
+from disqued.client.adding import NewJob
 from disqued.client.aio import AsyncClient
 from disqued.client.aio_consumer import AsyncConsumer
 from disqued.client.backoff import Backoff
 from disqued.client.blocking import Client
-from disqued.client.calls import NewJob
 from disqued.client.consumer import Consumer
 from disqued.client.errors import (
     AuthenticationRequired,
@@ -49,6 +49,7 @@ from disqued.client.errors import (
 from disqued.client.outcomes import Reject, Retry
 from disqued.client.tls import tls_context
 from disqued.client.values import (
+    Added,
     Hello,
     Job,
     JobDetails,
@@ -68,6 +69,7 @@ from disqued.client.values import (
 from disqued.client.wire import Argument, Reply
 
 __all__ = [
+    "Added",
     "Argument",
     "AsyncClient",
     "AsyncConsumer",

@@ -7,7 +7,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self, TypeVar, Unpack
 
-from disqued.client import calls, failing
+from disqued.client import adding, calls, failing
 from disqued.client.base import BaseClient, Method
 from disqued.client.calls import Call, Scan
 from disqued.client.consumer import Consumer
@@ -54,10 +54,12 @@ class Client(BaseClient):
     execute = Method(_one, calls.execute)
     execute_many = Method(_many, calls.execute_many)
     execute_ahead = Method(_ahead, calls.execute_ahead)
-    add = Method(_one, calls.add)
-    add_many = Method(_many, calls.add_many)
-    add_jobs = Method(_many, calls.add_jobs)
-    add_to = Method(_one, calls.add_to)
+    add = Method(_one, adding.add)
+    add_with_copies = Method(_one, adding.add_with_copies)
+    new_id = Method(_one, adding.new_id)
+    add_many = Method(_many, adding.add_many)
+    add_jobs = Method(_many, adding.add_jobs)
+    add_to = Method(_one, adding.add_to)
     get = Method(_one, calls.get)
     get_matching = Method(_one, calls.get_matching)
     ack = Method(_one, calls.ack)

@@ -14,18 +14,17 @@ are idempotent, even if they are executed on two different nodes:
 
 It is False for ADDJOB and ADDTO, which would create a second job (a `key` prevents that on one node, not on two); for
 NACK and ENQUEUE, because another worker may have the job by then; for DEQUEUE, DELJOB and PAUSE on one node, because
-the second attempt may reach another node; and for commands that the client does not know. The calls for jobs that fail
-are in `failing`.
+the second attempt may reach another node; and for commands that the client does not know. The calls that add
+jobs are in `adding`, those for jobs that fail in `failing`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
-from typing import Generic, Literal, TypedDict, TypeVar, Unpack
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar
 
 from disqued.client import replies
-from disqued.client.errors import ResponseError
 from disqued.client.values import (
     Hello,
     Job,
@@ -40,7 +39,7 @@ from disqued.client.values import (
     QueueStats,
     StoredSetting,
 )
-from disqued.client.wire import Argument, Reply, encode, flag_words, option_words, to_bytes
+from disqued.client.wire import Argument, Reply, encode, flag_words, option_words
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -81,7 +80,7 @@ class Scan(Generic[T_co]):
         return Call(arguments, replies.page(self.decode), repeat=cursor == 0)
 
 
-def _seconds(timeout_ms: int) -> float | None:
+def seconds(timeout_ms: int) -> float | None:
     """The timeout of a command in seconds; 0 means none on the wire."""
     return timeout_ms / 1000 if timeout_ms else None
 
@@ -123,180 +122,6 @@ def execute_ahead(commands: Iterable[Sequence[Argument]]) -> Iterator[Call[Reply
     return execute_many(commands)
 
 
-def add(
-    queue: str,
-    body: str | bytes,
-    *,
-    timeout_ms: int = 5000,
-    replicate: int | None = None,
-    delay_s: int | None = None,
-    retry_s: int | None = None,
-    ttl_s: int | None = None,
-    maxlen: int | None = None,
-    key: str | bytes | None = None,
-    window_s: int | None = None,
-    job_id: str | None = None,
-    sync: int | None = None,
-    priority: int | None = None,
-    meta: str | bytes | None = None,
-    asynchronous: bool = False,
-    repeat: bool = False,
-) -> Call[JobId]:
-    """Add a job and return its ID (Disque command ADDJOB). The node chooses the defaults of omitted options.
-
-    Args:
-        queue: The queue's name.
-        body: The data for the worker; text is sent as UTF-8.
-        timeout_ms: How long the node may try to replicate the job; 0 means no timeout.
-        replicate: How many nodes must hold a copy before the call returns.
-        delay_s: How long to wait before the first delivery.
-        retry_s: How long to wait for an acknowledgement before delivering the job again; 0 means deliver at most once,
-            and requires `replicate=1`.
-        ttl_s: Delete the job after this time, whether it was delivered or not.
-        maxlen: Refuse the job when the queue already holds this many jobs.
-        key: Deduplication key. If a job with this key was added to the queue before, no job is added and the ID of the
-            earlier job is returned, whatever its state. Only the node that added it knows the key, for `window_s`.
-        window_s: How long the key is remembered; default 300 seconds.
-        job_id: The ID of the job, or the 24 characters in its middle. The same call can be repeated at any node and
-            adds one job; without a reply it is repeated. Nodes of the original do not know it.
-        sync: Return when this many of the `replicate` copies are confirmed. The node asks for the others until
-            `timeout_ms` is over.
-        priority: Jobs with a higher priority are delivered first; default 0, and less than 0 is allowed. Each node
-            orders the jobs that it has queued. Nodes of the original do not know it.
-        meta: Up to 4 KiB beside the body, for example a trace ID; `get` returns it with `with_meta`.
-        asynchronous: Return at once and replicate in the background.
-        repeat: Add the job again when the connection breaks before the reply. The job may then exist twice; with a
-            `key` only if the second attempt reaches another node.
-
-    Raises:
-        NotReplicated: the job may or may not exist; read the documentation of the class before adding it again.
-        ConnectionLost: the job may or may not exist; only without `repeat`.
-        QueuePaused: the queue is paused for input.
-        QueueFull: the queue holds `maxlen` jobs, or as much as its settings allow.
-        JobExists: a job with this ID is in another queue.
-        ClockError: the clock of every reachable node is too far ahead.
-        OutOfMemory: the node is at its memory limit.
-    """
-    options = option_words(
-        REPLICATE=replicate,
-        DELAY=delay_s,
-        RETRY=retry_s,
-        TTL=ttl_s,
-        MAXLEN=maxlen,
-        KEY=key,
-        WINDOW=window_s,
-        ID=job_id,
-        SYNC=sync,
-        PRIORITY=priority,
-        META=meta,
-    )
-    arguments = ("ADDJOB", queue, body, timeout_ms, *options, *flag_words(ASYNC=asynchronous))
-    return Call(arguments, replies.job_id, repeat or job_id is not None, _seconds(timeout_ms))
-
-
-class AddOptions(TypedDict, total=False):
-    """The options of `add` that jobs added together can share; for callers that pass them on."""
-
-    timeout_ms: int
-    replicate: int | None
-    delay_s: int | None
-    retry_s: int | None
-    ttl_s: int | None
-    maxlen: int | None
-    sync: int | None
-    priority: int | None
-    meta: str | bytes | None
-    asynchronous: bool
-    repeat: bool
-
-
-def add_many(queue: str, bodies: Iterable[str | bytes], **options: Unpack[AddOptions]) -> Iterator[Call[JobId]]:
-    """Add many jobs in a pipeline, with the options of `add`; `bodies` is consumed lazily.
-
-    Returns a list with the job ID or the error for each body, in order. The call does not raise the errors of single
-    jobs: check each result. `ConnectionLost` means that the job may or may not exist, as for `add`.
-    """
-    model = add(queue, b"", **options)
-    before, after = model.arguments[:2], tuple(map(to_bytes, model.arguments[3:]))
-    return (Call((*before, body, *after), model.decode, model.repeat, model.wait_s) for body in bodies)
-
-
-def add_to(
-    queues: Sequence[str],
-    body: str | bytes,
-    *,
-    key: str | bytes | None = None,
-    window_s: int | None = None,
-    **options: Unpack[AddOptions],
-) -> Call[list[JobId | ResponseError]]:
-    """Add a job with this body to each of several queues, up to 100 (ADDTO), with the options of `add`.
-
-    Returns a list with the job ID or the error for each queue, in order. The jobs are independent of each other, and
-    nothing is undone if some of them are refused: check each result. `key` is remembered for each queue.
-
-    Raises:
-        ResponseError: no job was added.
-        ConnectionLost: each of the jobs may or may not exist; only without `repeat`.
-    """
-    if isinstance(queues, str) or not queues:
-        raise ValueError("add_to() needs a sequence of queues")
-    model = add("", body, key=key, window_s=window_s, **options)
-    arguments = ("ADDTO", len(queues), *queues, *model.arguments[2:])
-    return Call(arguments, replies.job_ids, model.repeat, model.wait_s)
-
-
-@dataclass(frozen=True, slots=True)
-class NewJob:
-    """A job for `add_jobs`, with its own options of `add`."""
-
-    queue: str
-    body: str | bytes
-    _: KW_ONLY
-    timeout_ms: int = 5000
-    replicate: int | None = None
-    delay_s: int | None = None
-    retry_s: int | None = None
-    ttl_s: int | None = None
-    maxlen: int | None = None
-    key: str | bytes | None = None
-    window_s: int | None = None
-    job_id: str | None = None
-    sync: int | None = None
-    priority: int | None = None
-    meta: str | bytes | None = None
-    asynchronous: bool = False
-    repeat: bool = False
-
-
-def add_jobs(jobs: Iterable[NewJob]) -> Iterator[Call[JobId]]:
-    """Add many jobs in a pipeline, each with its own queue and options; `jobs` is consumed lazily.
-
-    Returns a list with the job ID or the error for each job, in order, as `add_many` does.
-    """
-    return (_add_new(job) for job in jobs)
-
-
-def _add_new(job: NewJob) -> Call[JobId]:
-    return add(
-        job.queue,
-        job.body,
-        timeout_ms=job.timeout_ms,
-        replicate=job.replicate,
-        delay_s=job.delay_s,
-        retry_s=job.retry_s,
-        ttl_s=job.ttl_s,
-        maxlen=job.maxlen,
-        key=job.key,
-        window_s=job.window_s,
-        job_id=job.job_id,
-        sync=job.sync,
-        priority=job.priority,
-        meta=job.meta,
-        asynchronous=job.asynchronous,
-        repeat=job.repeat,
-    )
-
-
 def get(
     queues: str | Sequence[str],
     *,
@@ -321,7 +146,7 @@ def get(
     names = (queues,) if isinstance(queues, str) else tuple(queues)
     if not names:
         raise ValueError("get() needs at least one queue")
-    wait_s = 0.0 if nohang else _seconds(timeout_ms)
+    wait_s = 0.0 if nohang else seconds(timeout_ms)
     flags = flag_words(NOHANG=nohang, WITHCOUNTERS=with_counters, WITHREQUEUE=with_requeue, WITHMETA=with_meta)
     arguments = ("GETJOB", *flags, "TIMEOUT", timeout_ms, "COUNT", count, "FROM", *names)
     return Call(arguments, replies.jobs, repeat=True, wait_s=wait_s)

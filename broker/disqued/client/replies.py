@@ -11,6 +11,7 @@ from typing import TypeVar, cast
 
 from disqued.client.errors import ResponseError, UnexpectedReply
 from disqued.client.values import (
+    Added,
     Hello,
     Job,
     JobDetails,
@@ -59,6 +60,14 @@ def text(reply: Reply) -> str:
 def job_id(reply: Reply) -> JobId:
     """Decode a job ID."""
     return JobId(text(reply))
+
+
+def added(reply: Reply) -> Added:
+    """Decode the reply of ADDJOB WITHCOPIES."""
+    items = array(reply)
+    if len(items) != 2:
+        raise _unexpected("an ID and a number of copies", reply)
+    return Added(job_id(items[0]), _optional_integer(items[1]))
 
 
 def job_ids(reply: Reply) -> list[JobId | ResponseError]:

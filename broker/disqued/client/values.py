@@ -32,6 +32,17 @@ class JobId(str):
 
 
 @dataclass(frozen=True, slots=True)
+class Added:
+    """A job that was added, and how many nodes had confirmed it when its client got the reply.
+
+    `copies` is None if an earlier call added the job.
+    """
+
+    id: JobId
+    copies: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """A fetched job. The counters, the metadata and the priority are None unless the call requested them.
 

@@ -27,6 +27,7 @@ from disqued.core.runtime.room import Room
 from disqued.core.runtime.state import NodeState
 from disqued.core.runtime.waiting import release, suspend_pipelined
 from disqued.errors import NotReplicated
+from disqued.placing.added import added
 from disqued.placing.asking import Asking
 from disqued.placing.rivals import Rivals
 from disqued.placing.targets import choose, is_slow
@@ -59,6 +60,7 @@ class Replication(Pipelined):
         *,
         external: bool = False,
         held_back: bool = False,
+        with_copies: bool = False,
     ) -> None:
         super().__init__(session, len(job.body))
         self.job = job
@@ -71,6 +73,8 @@ class Replication(Pipelined):
         self.open = not held_back
         self.held_back: bool = held_back
         """The client asked for ASYNC and waits only until the links to the chosen nodes accept more output."""
+        self.with_copies: bool = with_copies
+        """The reply says how many nodes have confirmed (WITHCOPIES)."""
         self.copies: i64 = wanted
         """How many nodes are asked to confirm in all; more than `wanted` with SYNC."""
         self.rivals: Rivals | None = None
@@ -107,7 +111,9 @@ class ReplicationRoom(Room):
 
     # --- events -------------------------------------------------------------------------------------------------------
 
-    def copies_wanted(self, session: Session, job: Job, timeout_ms: i64, *, confirmed: i64, external: bool) -> None:
+    def copies_wanted(
+        self, session: Session, job: Job, timeout_ms: i64, *, confirmed: i64, external: bool, with_copies: bool
+    ) -> None:
         """Send a new job to other nodes; the client waits until `confirmed` nodes have it, 0 for ASYNC.
 
         If this node cannot keep the job itself (`external`), the client is only answered when one node has confirmed,
@@ -122,16 +128,17 @@ class ReplicationRoom(Room):
             if not chosen:
                 raise NotReplicated
             wanted: i64 = max(confirmed, 1)
-            self._wait(Replication(session, job, deadline_ms, wanted, external=True), chosen)
+            self._wait(Replication(session, job, deadline_ms, wanted, external=True, with_copies=with_copies), chosen)
         elif confirmed > needed:
-            self._wait(Replication(session, job, deadline_ms, needed + 1), chosen)
+            self._wait(Replication(session, job, deadline_ms, needed + 1, with_copies=with_copies), chosen)
         elif confirmed > 0:
-            self._wait_for_some(session, job, chosen, deadline_ms, confirmed)
+            self._wait_for_some(session, job, chosen, deadline_ms, confirmed, with_copies=with_copies)
         elif chosen and is_slow(chosen[-1]):
             state.counters.add(ASYNC_HELD_BACK)
-            self._wait(Replication(session, job, deadline_ms, needed + 1, held_back=True), chosen)
+            wait = Replication(session, job, deadline_ms, needed + 1, held_back=True, with_copies=with_copies)
+            self._wait(wait, chosen)
         else:
-            self._send_unconfirmed(session, job, chosen)
+            self._send_unconfirmed(session, job, chosen, with_copies=with_copies)
             state.counters.add(ASYNC_COPIES_MISSING, needed - len(chosen))
 
     def complete(self, job: Job) -> bool:
@@ -145,9 +152,10 @@ class ReplicationRoom(Room):
             return True
         if not wait.external:
             return self._succeed(wait)
+        confirmed = confirmed_by(job)
         self._delete_copies(job)
         self._forget(job)
-        self._accept(wait)
+        self._accept(wait, confirmed)
         return False
 
     def dropped_unplaced(self, job: Job) -> None:
@@ -185,7 +193,7 @@ class ReplicationRoom(Room):
 
     # --- the wait for copies ------------------------------------------------------------------------------------------
 
-    def _send_unconfirmed(self, session: Session, job: Job, chosen: list[Peer]) -> None:
+    def _send_unconfirmed(self, session: Session, job: Job, chosen: list[Peer], *, with_copies: bool) -> None:
         """ASYNC: place the job here at once. Its copies may or may not arrive."""
         state = self.state
         if chosen:
@@ -193,9 +201,11 @@ class ReplicationRoom(Room):
             self._asking.send(job, chosen, kinds.NOREPLY)
         state.lifecycle.admit(job, state.now_ms)
         state.counters.add(JOBS_ADDED)
-        session.out.append(b"+" + job.id + b"\r\n")
+        session.out.append(added(job.id, 1, with_copies=with_copies))
 
-    def _wait_for_some(self, session: Session, job: Job, chosen: list[Peer], deadline_ms: i64, confirmed: i64) -> None:
+    def _wait_for_some(
+        self, session: Session, job: Job, chosen: list[Peer], deadline_ms: i64, confirmed: i64, *, with_copies: bool
+    ) -> None:
         """SYNC: wait for some of the copies, and follow the others.
 
         A node with a congested link is only asked now if the client cannot do without it: the client must not fill the
@@ -204,7 +214,7 @@ class ReplicationRoom(Room):
         while i64(len(chosen)) >= confirmed and is_slow(chosen[-1]):
             chosen.pop()
         if confirmed > 1:
-            wait = Replication(session, job, deadline_ms, confirmed)
+            wait = Replication(session, job, deadline_ms, confirmed, with_copies=with_copies)
             wait.copies = i64(job.repl)
             self._wait(wait, chosen)
             return
@@ -214,7 +224,7 @@ class ReplicationRoom(Room):
             self._asking.send(job, chosen, 0)
         state.lifecycle.admit(job, state.now_ms)
         state.counters.add(JOBS_ADDED)
-        session.out.append(b"+" + job.id + b"\r\n")
+        session.out.append(added(job.id, 1, with_copies=with_copies))
         self.followed.follow(job, self._this_node(), deadline_ms)
 
     def _wait(self, wait: Replication, chosen: list[Peer]) -> None:
@@ -260,7 +270,8 @@ class ReplicationRoom(Room):
         delivered = job.delivered
         if delivered is None or not lists(delivered, peer.id) or lists(confirmed, peer.id):
             return
-        if not wait.external and len(confirmed) + 1 >= wait.wanted and wait.copies == wait.wanted:
+        is_last = not wait.external and len(confirmed) + 1 >= wait.wanted and wait.copies == wait.wanted
+        if is_last and not wait.with_copies:
             self._succeed(wait)
             return
         confirmed = self.state.holders.plus(confirmed, peer.id)
@@ -339,10 +350,10 @@ class ReplicationRoom(Room):
         Returns False for an external job if no node that confirmed can be told to queue it now.
         """
         job = wait.job
+        confirmed = confirmed_by(job)
         is_rivals = wait.rivals is not None and wait.rivals.won
         if not wait.external:
             del self.waits[job.id]
-            confirmed = confirmed_by(job)
             if is_rivals:
                 self.state.lifecycle.place_elsewhere(job)
             else:
@@ -353,16 +364,16 @@ class ReplicationRoom(Room):
             self._forget(job)
         else:
             return False
-        self._accept(wait)
+        self._accept(wait, confirmed)
         return True
 
-    def _accept(self, wait: Replication) -> None:
-        """Send the ID of the job to the client; the window of the job's key begins."""
+    def _accept(self, wait: Replication, confirmed: NodeIds) -> None:
+        """Send the ID of the job, which these nodes have, to the client; the window of the job's key begins."""
         state = self.state
         state.lifecycle.keys.begin(wait.job.id, state.now_ms, state.now_ms)
         state.counters.add(JOBS_ADDED)
         self._durations.observe(state.now_ms - wait.began_ms)
-        release(state, wait, b"+" + wait.job.id + b"\r\n")
+        release(state, wait, added(wait.job.id, len(confirmed), with_copies=wait.with_copies))
 
     def _refuse(self, wait: Replication, error: bytes) -> None:
         """Reply to the client that its job does not have its copies."""

@@ -230,10 +230,17 @@ _wait_for_some = ReplicationRoom._wait_for_some  # noqa: SLF001 - the mutation c
 
 
 def _wait_for_fewer(
-    self: ReplicationRoom, session: Session, job: Job, chosen: list[Peer], deadline_ms: int, confirmed: int
+    self: ReplicationRoom,
+    session: Session,
+    job: Job,
+    chosen: list[Peer],
+    deadline_ms: int,
+    confirmed: int,
+    *,
+    with_copies: bool,
 ) -> None:
     """Wait for one copy less than the client asked for."""
-    _wait_for_some(self, session, job, chosen, deadline_ms, max(confirmed - 1, 1))
+    _wait_for_some(self, session, job, chosen, deadline_ms, max(confirmed - 1, 1), with_copies=with_copies)
 
 
 def _trust(secrets: tuple[bytes, ...], *_proof: object) -> bytes:

@@ -88,10 +88,13 @@ class Listener:
 
     # --- jobs ---------------------------------------------------------------------------------------------------------
 
-    def copies_wanted(self, session: Session, job: Job, timeout_ms: i64, *, confirmed: i64, external: bool) -> None:
+    def copies_wanted(
+        self, session: Session, job: Job, timeout_ms: i64, *, confirmed: i64, external: bool, with_copies: bool
+    ) -> None:
         """A new job, not registered yet, needs `job.repl` holders, this node among them unless `external`.
 
-        The client is answered when `confirmed` of them have it, at once if that is 0.
+        The client is answered when `confirmed` of them have it, at once if that is 0; `with_copies`: the reply says how
+        many have it.
         """
 
     def complete(self, job: Job) -> bool:
@@ -371,10 +374,14 @@ class Events(Listener):
             fields += listener.persistence_status()
         return fields
 
-    def copies_wanted(self, session: Session, job: Job, timeout_ms: i64, *, confirmed: i64, external: bool) -> None:
+    def copies_wanted(
+        self, session: Session, job: Job, timeout_ms: i64, *, confirmed: i64, external: bool, with_copies: bool
+    ) -> None:
         """Pass the event on."""
         for listener in self._copies_wanted:
-            listener.copies_wanted(session, job, timeout_ms, confirmed=confirmed, external=external)
+            listener.copies_wanted(
+                session, job, timeout_ms, confirmed=confirmed, external=external, with_copies=with_copies
+            )
 
     def complete(self, job: Job) -> bool:
         """Ask; without a room that answers, a job that waits is not here any more."""

@@ -66,11 +66,23 @@ class ByCopies(Placement):
         super().__init__(by_copies=True)
         self._lifecycle = lifecycle
 
-    def place(self, session: Any, job: Job, timeout_ms: i64, now_ms: i64, *, confirmed: i64, external: bool) -> bool:
+    def place(
+        self,
+        session: Any,
+        job: Job,
+        timeout_ms: i64,
+        now_ms: i64,
+        *,
+        confirmed: i64,
+        external: bool,
+        with_copies: bool = False,
+    ) -> bool:
         """Place the job at once if no other node must keep it; otherwise wait for its copies."""
         lifecycle = self._lifecycle
         if external or job.repl > 1:
-            lifecycle.events.copies_wanted(session, job, timeout_ms, confirmed=confirmed, external=external)
+            lifecycle.events.copies_wanted(
+                session, job, timeout_ms, confirmed=confirmed, external=external, with_copies=with_copies
+            )
             return False
         lifecycle.admit(job, now_ms)
         return True
@@ -398,6 +410,8 @@ class Lifecycle(Registry):
             self.unplaced_jobs -= 1
         else:
             self.journal.forget(job)
+        if self.keys.until_done > 0:
+            self.keys.end(job.id)
         if job.state == QUEUED:
             self._leave_queue(job)
         elif job.flags & LEASED:
@@ -427,6 +441,8 @@ class Lifecycle(Registry):
             self.events.dropped_unplaced(job)
         elif job.state != ACKED:
             self.journal.forget(job)
+        if self.keys.until_done > 0:
+            self.keys.end(job.id)
         self.timers.disarm(job)
         self.queues.count_lease_out(job)
         self._end_delay(job)

@@ -32,13 +32,23 @@ class Placement:
         self.by_copies = by_copies
         """Whether a job is safe when REPLICATE nodes have copies: ADDJOB is refused when too few can be reached."""
 
-    def place(self, session: Any, job: Job, timeout_ms: i64, now_ms: i64, *, confirmed: i64, external: bool) -> bool:
+    def place(
+        self,
+        session: Any,
+        job: Job,
+        timeout_ms: i64,
+        now_ms: i64,
+        *,
+        confirmed: i64,
+        external: bool,
+        with_copies: bool = False,
+    ) -> bool:
         """Place a job that the client of a session adds.
 
         True: the job is safe, and the caller replies with its ID. False: the placement replies, now or later.
         `confirmed` nodes must have the job before the client is answered; 0 if it waits for none (ASYNC).
-        `external`: this node must not keep the job itself. The session is a `Session`, which this package does not
-        know.
+        `external`: this node must not keep the job itself. `with_copies`: the reply says how many nodes have it. The
+        session is a `Session`, which this package does not know.
         """
         raise NotImplementedError
 
