@@ -28,6 +28,7 @@ from disqued.errors import (
     QueuePaused,
     RateLimited,
     ReplyError,
+    StaleClaim,
     TooLate,
     WrongArity,
 )
@@ -42,6 +43,8 @@ CODES = [
     (JobAcknowledged(), "ACKED"),
     (TooLate(), "TOOLATE"),
     (DelayTooLong(60), "TTL"),
+    (StaleClaim(5), "STALE"),
+    (StaleClaim(0), "STALE"),
     (NotReplicated(), "NOREPL"),
     (NotReplicated("for a reason"), "NOREPL"),
     (QueuePaused(), "PAUSED"),

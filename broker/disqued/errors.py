@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 CODES: Final[tuple[str, ...]] = (
-    *("ERR", "BADID", "NOJOB", "ACKED", "TOOLATE", "TTL", "NOREPL", "EXISTS", "PAUSED", "MAXLEN"),
+    *("ERR", "BADID", "NOJOB", "ACKED", "TOOLATE", "TTL", "NOREPL", "EXISTS", "PAUSED", "MAXLEN", "STALE"),
     *("LEAVING", "OOM", "MISCONF", "LOADING", "NOAUTH", "WRONGPASS", "NOPERM", "RATELIMIT", "DENIED", "NOPROTO"),
     *("CLOCK",),
 )
@@ -96,6 +96,14 @@ class TooLate(ReplyError):
         super().__init__(
             "TOOLATE Half of job TTL already elapsed, you are no longer allowed to postpone the next delivery."
         )
+
+
+class StaleClaim(ReplyError):
+    """The job was delivered again after the delivery of this claim. `newest` is 0 if only the delivery is known."""
+
+    def __init__(self, newest: int) -> None:
+        since = f"was handed out again under claim {newest}" if newest else "was queued again by another node"
+        super().__init__(f"STALE The job {since}, stop working on it")
 
 
 class JobExists(ReplyError):

@@ -24,11 +24,11 @@ latency -2 readonly admin loading | hello -1 readonly fast | addjob -4 write den
 ackjob -1 write fast | fastack -1 write fast | deljob -1 write fast | show 2 readonly fast | loadjob 2 write
 bgrewriteaof 1 readonly admin | qlen 2 readonly fast | qpeek 3 readonly | qstat 2 readonly fast | qscan -1 readonly
 jscan -1 readonly | enqueue -1 write denyoom fast | nack -1 write denyoom fast | dequeue -1 write fast
-working 2 write fast | pause -3 readonly fast | acl -2 admin loading | backup -2 readonly admin
+working -2 write fast | pause -3 readonly fast | acl -2 admin loading | backup -2 readonly admin
 qconf -3 write | addto -5 write denyoom fast | movejob -4 write denyoom | redrive -2 write denyoom fast
 qcount -2 readonly | qpurge -2 write
 """
-"""Of the original, and those that are ours; AUTH and HELLO take more words here."""
+"""Of the original, and those that are ours; AUTH, HELLO and WORKING take more words here."""
 ROWS = [row.split() for line in TABLE.strip().splitlines() for row in line.split("|")]
 
 

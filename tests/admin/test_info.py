@@ -40,7 +40,7 @@ SECTIONS = {
     "Admission": "keys_remembered jobs_deduplicated adds_refused_full jobs_dropped_oldest copy_to_refused",
     "Replication": "replications_waiting replication_timeouts external_replications async_held_back "
     "async_copies_missing sync_copies_missing copies_kept copies_refused",
-    "Delivery": "duplicate_enqueues_dropped requeues_prevented",
+    "Delivery": "duplicate_enqueues_dropped requeues_prevented stale_refused",
     "Acks": "acked_jobs ack_collections dummy_acks_made dummy_acks_collected dummy_acks_dropped acks_forwarded "
     "finished_jobs_forgotten_early",
     "Federation": "queues_asked_for queues_wanted_elsewhere jobs_imported imported_at_most_once jobs_exported",
@@ -94,6 +94,7 @@ def test_the_server_section_says_what_runs(local: LocalNode, client: LocalClient
     assert server["disqued_version"] == __version__
     assert server["build"] in {"compiled", "interpreted"}
     assert server["disqued_extensions"].split(",") == [
+        "ackjob-claim",
         "addjob-key",
         "addjob-meta",
         "addjob-priority",
@@ -103,10 +104,12 @@ def test_the_server_section_says_what_runs(local: LocalNode, client: LocalClient
         "getjob-frompattern",
         "getjob-withmeta",
         "getjob-withrequeue",
+        "nack-claim",
         "nack-dead",
         "nack-delay",
         "nack-reason",
         "nack-uncounted",
+        "working-claim",
     ]
     assert (server["uptime_in_seconds"], server["uptime_in_days"]) == ("86405", "1")
     assert len(server["run_id"]) == 40

@@ -6,6 +6,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disqued.acks.ackoptions import ids_end, may_have_options, parse
 from disqued.acks.counters import ACKS_FORWARDED, DUMMY_ACKS_DROPPED, DUMMY_ACKS_MADE, JOBS_ACKED
 from disqued.acks.gc import collect
 from disqued.bus import kinds
@@ -13,6 +14,7 @@ from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
 from disqued.core.jobs.job import WAIT_REPL, Job
 from disqued.core.jobs.jobid import can_exist, ttl_minutes
+from disqued.core.runtime.claiming import require_current
 from disqued.core.runtime.manyjobs import for_each_job, queues_of_jobs
 from disqued.core.runtime.memorymonitor import make_room_for_one
 from disqued.core.runtime.outbox import tell_all
@@ -22,7 +24,21 @@ from disqued.resp.limits import MAX_ARGUMENTS
 
 def ackjob(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Acknowledge jobs and reply with the number that was known here and not acknowledged before."""
+    if may_have_options(args):
+        end = ids_end(args)
+        if end < len(args):
+            _apply_options(state, args, end)
+            args = args[:end]
     for_each_job(state, session, args, _acknowledge)
+
+
+def _apply_options(state: NodeState, args: list[bytes], end: int) -> None:
+    """Check and apply the options behind the job IDs. Raises ReplyError, and then no job may be acknowledged."""
+    options = parse(args, end)
+    if options.claim:
+        job = state.lifecycle.table.get(args[1])
+        if job is not None:
+            require_current(state, job, options.claim)
 
 
 def _acknowledge(state: NodeState, session: Session, args: list[bytes], first: int, end: int) -> int:
@@ -83,7 +99,7 @@ COMMAND: Final[Command] = Command(
     ackjob,
     "jobs",
     "Acknowledges jobs: they are done and are forgotten by all nodes.",
-    "job-id [job-id ...]",
+    "job-id [job-id ...] [CLAIM claim]",
     "O(jobs)",
     most_words=MAX_ARGUMENTS,
     queues=queues_of_jobs,

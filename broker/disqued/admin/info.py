@@ -40,11 +40,24 @@ if TYPE_CHECKING:
 
 _NO_COMMIT: Final = "00000000"
 _EXTENSIONS: Final = (
-    "addjob-key,addjob-meta,addjob-priority,addjob-sync,addjob-until,addjob-withcopies,"
-    "getjob-frompattern,getjob-withmeta,getjob-withrequeue,"
-    "nack-dead,nack-delay,nack-reason,nack-uncounted"
+    "ackjob-claim",
+    "addjob-key",
+    "addjob-meta",
+    "addjob-priority",
+    "addjob-sync",
+    "addjob-until",
+    "addjob-withcopies",
+    "getjob-frompattern",
+    "getjob-withmeta",
+    "getjob-withrequeue",
+    "nack-claim",
+    "nack-dead",
+    "nack-delay",
+    "nack-reason",
+    "nack-uncounted",
+    "working-claim",
 )
-"""What clients can use beyond the original: commands with their options, separated by commas."""
+"""What clients can use beyond the original: commands with their options."""
 _BYTE_UNITS: Final = "BKMGTP"
 
 
@@ -91,7 +104,7 @@ def _server(state: NodeState) -> Fields:
         ("disqued_version", __version__),
         ("python_version", platform.python_version()),
         ("build", FLAVOUR),
-        ("disqued_extensions", _EXTENSIONS),
+        ("disqued_extensions", ",".join(_EXTENSIONS)),
         *_tls(state, facts),
     ]
 

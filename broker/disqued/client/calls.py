@@ -185,13 +185,19 @@ def get_matching(
     return Call(arguments, model.decode, repeat=True, wait_s=model.wait_s)
 
 
-def ack(*ids: str) -> Call[int]:
+def ack(*ids: str, claim: int | None = None) -> Call[int]:
     """Acknowledge jobs: they are not delivered again (Disque command ACKJOB). Returns how many this node knew.
+
+    Args:
+        ids: The jobs.
+        claim: The claim with which `get` returned the job, the only one of the call: the node refuses if it knows that
+            the job was delivered again since. Nodes of the original do not know it.
 
     Raises:
         BadJobId: an argument is not a job ID; no job was acknowledged.
+        StaleClaim: the job was delivered again since.
     """
-    return Call(("ACKJOB", *ids), replies.integer, repeat=True)
+    return Call(("ACKJOB", *ids, *option_words(CLAIM=claim)), replies.integer, repeat=True)
 
 
 def fast_ack(*ids: str) -> Call[int]:
@@ -230,17 +236,19 @@ def delete(*ids: str) -> Call[int]:
     return Call(("DELJOB", *ids), replies.integer)
 
 
-def working(job_id: str) -> Call[int]:
+def working(job_id: str, *, claim: int | None = None) -> Call[int]:
     """Postpone the next delivery of a job in progress to one retry time from now (Disque command WORKING).
 
-    Returns the retry time of the job in seconds, 0 for an at-most-once job.
+    Returns the retry time of the job in seconds, 0 for an at-most-once job. With the `claim` with which `get` returned
+    the job, the node refuses if it knows that the job was delivered again since.
 
     Raises:
+        StaleClaim: the job was delivered again since the delivery of `claim`.
         NoSuchJob: the node does not know the job: it was acknowledged or deleted, or has expired.
         JobAcknowledged: the job is acknowledged, but not yet deleted.
         TooLate: more than half of the job's time to live has passed.
     """
-    return Call(("WORKING", job_id), replies.integer, repeat=True)
+    return Call(("WORKING", job_id, *option_words(CLAIM=claim)), replies.integer, repeat=True)
 
 
 def working_many(ids: Iterable[str]) -> Iterator[Call[int]]:

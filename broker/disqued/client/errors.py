@@ -90,6 +90,10 @@ class TooLate(ResponseError):
     """`TOOLATE`: more than half of the job's time to live has passed; its delivery can no longer be postponed."""
 
 
+class StaleClaim(ResponseError):
+    """`STALE`: the job was delivered again, so its claim is not the last one. Stop working on the job."""
+
+
 class JobExists(ResponseError):
     """`EXISTS`: a job with the ID that was given is in another queue."""
 
@@ -137,6 +141,7 @@ BY_PREFIX: dict[str, type[ResponseError]] = {
     "NOJOB": NoSuchJob,
     "ACKED": JobAcknowledged,
     "TOOLATE": TooLate,
+    "STALE": StaleClaim,
     "TTL": DelayTooLong,
     "OOM": OutOfMemory,
     "NOAUTH": AuthenticationRequired,

@@ -24,6 +24,7 @@ _MOVE_WAIT_S: Final = 5.0
 
 def nack(
     *ids: str,
+    claim: int | None = None,
     delay_ms: int | None = None,
     reason: str | None = None,
     uncounted: bool = False,
@@ -36,6 +37,7 @@ def nack(
 
     Args:
         ids: The jobs.
+        claim: The claim with which `get` returned the job, the only one of the call.
         delay_ms: Queue the jobs again after this time.
         reason: Why the jobs failed: kept with them, and shown for dead letters. Cut to 1 KiB of UTF-8.
         uncounted: Do not count a failed attempt, for example because the worker stops.
@@ -43,11 +45,12 @@ def nack(
 
     Raises:
         BadJobId: an argument is not a job ID, or the node knows no options; no job was returned.
+        StaleClaim: the job was delivered again since the delivery of `claim`; it was not returned.
         DelayTooLong: the only job of the call expires before the delay ends; it was not returned.
         ConnectionLost: unknown; jobs that were not returned are delivered again after their retry time.
     """
     text = None if reason is None else short_reason(reason)
-    options = option_words(PDELAY=delay_ms, REASON=text)
+    options = option_words(CLAIM=claim, PDELAY=delay_ms, REASON=text)
     return Call(("NACK", *ids, *options, *flag_words(UNCOUNTED=uncounted, DEAD=dead)), replies.integer)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from disqued.core.runtime.counters import STALE_REFUSED
 from disqued.core.telemetry.counter import Counter, Measure
 from disqued.core.telemetry.histogram import PER_MS
 
@@ -41,6 +42,7 @@ COUNTERS: Final = (
     REQUEUED_ELSEWHERE,
     DUPLICATE_ENQUEUES_DROPPED,
     REQUEUES_PREVENTED,
+    STALE_REFUSED,
 )
 
 _AGES_MS: Final[tuple[int, ...]] = (

@@ -2,7 +2,7 @@
 
 With DELAY no node queues the job before; without, the setting `backoff` of its queue may say when. UNCOUNTED gives the
 job back without counting a failed attempt, as a worker that stops does with jobs it did not begin. DEAD makes it a dead
-letter now. REASON is kept with the job.
+letter now. REASON is kept with the job. CLAIM refuses to give back a job that was delivered again since.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from mypy_extensions import i64, mypyc_attr
 from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
 from disqued.core.jobs.attributes import MAX_REASON_BYTES, REASON, changed
+from disqued.core.jobs.claims import parse_claim
 from disqued.core.jobs.job import ACTIVE, QUEUED, Job
 from disqued.core.jobs.jobid import is_job_id
 from disqued.core.lifecycle.lifecycle import COUNT_NACK, UNCOUNTED
+from disqued.core.runtime.claiming import require_current
 from disqued.core.runtime.manyjobs import for_each_job, queues_of_jobs
 from disqued.core.runtime.state import NodeState
 from disqued.delivery.counters import REQUEUED_BY_NACK
@@ -27,7 +29,7 @@ from disqued.resp.integers import parse_integer
 from disqued.resp.limits import MAX_ARGUMENTS
 
 MAX_DELAY_S: Final = (1 << 32) - 1
-_WITH_VALUE: Final = {b"DELAY", b"PDELAY", b"REASON"}
+_WITH_VALUE: Final = {b"DELAY", b"PDELAY", b"REASON", b"CLAIM"}
 _ALONE: Final = {b"UNCOUNTED", b"DEAD"}
 _MOST_OPTION_WORDS: Final = 16
 """More words than all options have: only the last words of a request are searched for them."""
@@ -42,6 +44,8 @@ class Nack:
         self.counting: int = COUNT_NACK
         self.dead: bool = False
         self.reason: bytes | None = None
+        self.claim: i64 = 0
+        """The claim of the worker; 0 if it names none."""
 
     def part(self, state: NodeState, _session: Session, args: list[bytes], first: int, end: int) -> int:
         """Give back the jobs whose IDs are in this part of the request; returns how many could be."""
@@ -59,6 +63,8 @@ class Nack:
 
         If it is the only job of the request, the second is an error.
         """
+        if self.claim:
+            require_current(state, job, self.claim)
         if job.state != ACTIVE and not (self.dead and job.state == QUEUED):
             return False
         left_ms: i64 = job.expire_at_s * 1000 - state.now_ms
@@ -146,6 +152,9 @@ def _set(options: Nack, word: bytes, value: bytes) -> None:
             raise ReplyError(f"ERR REASON must have at most {MAX_REASON_BYTES} bytes, not {len(value)}")
         options.reason = value
         return
+    if word == b"CLAIM":
+        options.claim = parse_claim(value)
+        return
     per_ms = 1000 if word == b"DELAY" else 1
     most = MAX_DELAY_S * 1000 // per_ms
     number = parse_integer(value)
@@ -159,6 +168,8 @@ def nack(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Queue jobs again, now or later, and reply with their number."""
     end = _ids_end(args)
     options = _parse(args, end)
+    if options.claim and end > 2:
+        raise ReplyError(f"ERR CLAIM takes one job ID, {end - 1} were given")
     for_each_job(state, session, args if end == len(args) else args[:end], options.part)
 
 
@@ -169,7 +180,7 @@ COMMAND: Final[Command] = Command(
     nack,
     "jobs",
     "Puts jobs that could not be processed back in their queues.",
-    "job-id [job-id ...] [DELAY sec | PDELAY ms] [REASON text] [UNCOUNTED | DEAD]",
+    "job-id [job-id ...] [CLAIM claim] [DELAY sec | PDELAY ms] [REASON text] [UNCOUNTED | DEAD]",
     "O(jobs)",
     most_words=MAX_ARGUMENTS,
     queues=queues_of_jobs,

@@ -10,6 +10,7 @@ from disqued.bus import kinds
 from disqued.bus.frame import NODE_ID_BYTES, Frame
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.job import BY_TIMER, MAX_COUNTER, QUEUED, Job
+from disqued.core.runtime.claiming import end_claim
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.outbox import send, tell_holders
 from disqued.core.runtime.state import NodeState
@@ -64,6 +65,7 @@ def handle_queued(state: NodeState, peer: Peer, frame: Frame) -> None:
         tell_holders(state, job, state.bus.about_job(kinds.WORKING, job.id))
     else:
         lifecycle.end_lease(job)
+        end_claim(state, job)
     if job.state == QUEUED:
         if precedes(job.id, peer.id, state.view.node_id):
             lifecycle.dequeue(job)

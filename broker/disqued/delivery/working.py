@@ -2,28 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
 from disqued.core.clients.session import Session
 from disqued.core.cluster.peer import Peer
 from disqued.core.commands.command import Command
+from disqued.core.jobs.claims import parse_claim
 from disqued.core.jobs.job import ACKED, Job
-from disqued.core.jobs.jobid import is_made_by, require_job_ids, ttl_range_s
+from disqued.core.jobs.jobid import is_job_id, is_made_by, ttl_range_s
+from disqued.core.runtime.claiming import require_current
 from disqued.core.runtime.manyjobs import queues_of_jobs
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.outbox import tell_holders
 from disqued.core.runtime.state import NodeState
-from disqued.errors import JobAcknowledged, NoJob, TooLate
+from disqued.errors import BadJobId, CommandSyntaxError, JobAcknowledged, NoJob, TooLate
 from disqued.jobmessages import job_held_with
+
+
+@mypyc_attr(acyclic=True, free_list_len=1)
+class Working:
+    """The options of one WORKING."""
+
+    def __init__(self) -> None:
+        self.claim: i64 = 0
+        """The claim of the worker; 0 if it names none."""
+
+
+def _set_claim(options: Working, value: bytes) -> None:
+    options.claim = parse_claim(value)
+
+
+_OPTIONS: Final[dict[bytes, Callable[[Working, bytes], None]]] = {b"CLAIM": _set_claim}
+"""How each option takes its value."""
+
+
+def _parse(args: list[bytes]) -> Working:
+    """The options behind the job ID. Raises ReplyError."""
+    options = Working()
+    count = len(args)
+    for index in range(2, count, 2):
+        option = _OPTIONS.get(args[index].upper())
+        if option is None or index + 1 == count:
+            raise CommandSyntaxError
+        option(options, args[index + 1])
+    return options
 
 
 def working(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Restart the retry time and reply with it, in seconds; refused once half of the job's time to live is over."""
-    require_job_ids(args, 1)
+    if not is_job_id(args[1]):
+        raise BadJobId
+    options = _parse(args)
     lifecycle = state.lifecycle
     job = lifecycle.table.get(args[1])
     if job is None:
@@ -34,6 +68,8 @@ def working(state: NodeState, session: Session, args: list[bytes]) -> None:
         return
     if job.state == ACKED:
         raise JobAcknowledged
+    if options.claim:
+        require_current(state, job, options.claim)
     left_ms: i64 = job.expire_at_s * 1000 - state.now_ms
     if left_ms < life_ms(state, job) // 2:
         raise TooLate
@@ -78,12 +114,12 @@ MESSAGE: Final[Message] = Message(
 
 COMMAND: Final[Command] = Command(
     "working",
-    2,
+    -2,
     ("write", "fast"),
     working,
     "jobs",
     "Postpones the next delivery of a job that is being worked on.",
-    "job-id",
+    "job-id [CLAIM claim]",
     queues=queues_of_jobs,
     categories=("consumer",),
 )

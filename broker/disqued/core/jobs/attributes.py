@@ -21,6 +21,7 @@ from disqued.core.jobs.littleendian import read_u32
 
 PRIORITY: Final = 1
 META: Final = 2
+CLAIM: Final = 5
 ORIGIN_ID: Final = 6
 ORIGIN_QUEUE: Final = 9
 REASON: Final = 10
@@ -52,6 +53,8 @@ _FIRST: Final = 0
 """Of two values for one attribute, the one that was known first stays."""
 _LATER: Final = 1
 """The value that arrives replaces the one that is known."""
+_GREATEST: Final = 2
+"""The greater number stays."""
 
 _NUMBERS: Final = (4, 8)
 """The sizes of values that are numbers."""
@@ -62,6 +65,8 @@ _ENTRY: Final = Struct("<BI")
 _PRIORITY_BLOCK: Final = Struct("<4sIBIi")
 """A block that has a priority alone."""
 _PRIORITY_BLOCK_BYTES: Final = 17
+_CLAIM_BLOCK: Final = Struct("<4sIBIq")
+"""A block that has a claim alone."""
 _MOST_SHARED: Final = 1024
 """So many priorities have attributes that jobs share."""
 
@@ -82,6 +87,7 @@ class AttributeKind:
 ATTRIBUTES: Final = (
     AttributeKind(PRIORITY, "priority", 4, _FIRST, "signed integer; jobs with a higher one are delivered first"),
     AttributeKind(META, "meta", _ANY, _FIRST, "bytes that the producer gave, at most 4 KiB"),
+    AttributeKind(CLAIM, "claim", 8, _GREATEST, "the greatest claim known; smaller ones are stale"),
     AttributeKind(ORIGIN_ID, "origin-id", 40, _FIRST, "the ID of the first job of the chain of moves"),
     AttributeKind(ORIGIN_QUEUE, "origin-queue", _ANY, _FIRST, "the queue of the job that this one was made of"),
     AttributeKind(REASON, "reason", _ANY, _LATER, "why the job failed last, at most 1 KiB of text"),
@@ -110,6 +116,8 @@ class Attributes:
         self.named: bool = False
         self.dead: bool = False
         """Whether the job is a dead letter."""
+        self.claimed: bool = False
+        """Whether a worker got the job with a claim, here or elsewhere."""
         self.priority: i64 = 0
         at: i64 = HEAD_BYTES
         end: i64 = len(packed)
@@ -119,6 +127,8 @@ class Attributes:
                 self.named = True
             elif tag == DEAD:
                 self.dead = True
+            elif tag == CLAIM:
+                self.claimed = True
             elif tag == PRIORITY:
                 self.priority = _I32.unpack_from(packed, at + _ENTRY_BYTES)[0]
             at += _ENTRY_BYTES + read_u32(packed, at + 1)
@@ -216,9 +226,27 @@ def merged(known: Attributes | None, received: Attributes | None) -> Attributes 
     values = known.values()
     for tag, value in entries(received.packed):
         kind = _BY_TAG.get(tag)
-        if tag not in values or (kind is not None and kind.merge == _LATER):
+        if tag not in values or (kind is not None and _prevails(kind, value, values[tag])):
             values[tag] = value
     return of(values)
+
+
+def _prevails(kind: AttributeKind, received: bytes, known: bytes) -> bool:
+    """Whether a value that arrives replaces the one that is known."""
+    if kind.merge == _GREATEST:
+        return int.from_bytes(received, "little", signed=True) > int.from_bytes(known, "little", signed=True)
+    return kind.merge == _LATER
+
+
+def with_claim(extra: Attributes | None, claim: i64) -> Attributes:
+    """The attributes with this claim in place of the one that they have."""
+    if extra is None:
+        return Attributes(_CLAIM_BLOCK.pack(MARK, _ENTRY_BYTES + 8, CLAIM, 8, claim))
+    values = extra.values()
+    values[CLAIM] = _I64.pack(claim)
+    made = of(values)
+    assert made is not None
+    return made
 
 
 def i32_value(number: int) -> bytes:
@@ -227,7 +255,7 @@ def i32_value(number: int) -> bytes:
 
 
 def i64_value(number: int) -> bytes:
-    """The value of DEAD."""
+    """The value of DEAD or CLAIM."""
     return _I64.pack(number)
 
 

@@ -127,3 +127,8 @@ COPIES_REFUSED: Final = Counter(
     "Copies that this node refused because it leaves, is short of memory, its disk fails, or the queue is paused.",
 )
 """Of the replication room; a copy that is too big is refused before it is read."""
+STALE_REFUSED: Final = Counter(
+    "stale_refused",
+    "Requests of workers refused with STALE: the job had been delivered again since the claim that they named.",
+)
+"""Of the delivery room; other rooms refuse such requests as well."""

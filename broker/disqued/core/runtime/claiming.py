@@ -1,0 +1,40 @@
+"""What a node learns about the claims of its jobs, and whether the claim of a worker is still the last one."""
+
+from __future__ import annotations
+
+from mypy_extensions import i64
+
+from disqued.core.jobs.attributes import with_claim
+from disqued.core.jobs.claims import claim_of, refusal, superseded
+from disqued.core.jobs.job import Job
+from disqued.core.runtime.counters import STALE_REFUSED
+from disqued.core.runtime.state import NodeState
+
+
+def learn_claim(state: NodeState, job: Job, claim: i64) -> bool:
+    """Note a claim of a job if it is greater than the one that is known; False if it is not.
+
+    It is not logged: a job that is logged for other reasons has it with its attributes.
+    """
+    if claim <= claim_of(job):
+        return False
+    memory = state.lifecycle.memory
+    memory.remove(job)
+    job.extra = with_claim(job.extra, claim)
+    memory.add(job)
+    return True
+
+
+def end_claim(state: NodeState, job: Job) -> None:
+    """Another node queues the job, so that the claim known here is stale. Does nothing to jobs without a claim."""
+    if job.extra is not None and job.extra.claimed:
+        learn_claim(state, job, superseded(claim_of(job)))
+
+
+def require_current(state: NodeState, job: Job, claim: i64) -> None:
+    """Raise StaleClaim if the job was delivered again since, as far as this node knows; otherwise note the claim."""
+    error = refusal(job, claim)
+    if error is not None:
+        state.counters.add(STALE_REFUSED)
+        raise error
+    learn_claim(state, job, claim)
