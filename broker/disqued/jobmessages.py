@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING
 from mypy_extensions import i64
 
 from disqued.bus import kinds
+from disqued.core.fates.ended import pack_ended
+from disqued.core.fates.fate import DONE, NOTHING
 from disqued.core.jobs.codec import pack_for_bus, pack_plain
-from disqued.core.jobs.job import ACKED, NOBODY, NodeIds
+from disqued.core.jobs.job import ACKED, NOBODY, NOT_DONE, NodeIds
 from disqued.core.jobs.jobid import is_job_id
-from disqued.core.runtime.outbox import send, send_copy, tell_end
+from disqued.core.runtime.outbox import send, send_copy, send_when_logged, tell_end
 
 if TYPE_CHECKING:
     from disqued.bus.frame import Frame
     from disqued.core.cluster.peer import Peer
+    from disqued.core.fates.fate import Fate
     from disqued.core.jobs.job import Job
     from disqued.core.runtime.state import NodeState
 
@@ -92,6 +95,25 @@ def send_repljob(
             send(state, peer, frame)
 
 
+def fate_to_send(state: NodeState, job: Job) -> Fate | None:
+    """What the other holders of an acknowledged job must learn about its end; None if it merely is done."""
+    record = state.records.get(job.id)
+    if record is None:
+        return None if job.is_known_as_done else NOTHING
+    fate = record.fate
+    return fate if fate.outcome != DONE or fate.result is not None or fate.claim != 0 else None
+
+
+def send_setrec(state: NodeState, job_id: bytes, fate: Fate, peer: Peer, may_have: i64) -> None:
+    """Tell a node that a job has ended, and how (SETREC); `may_have` as in SETACK."""
+    record = state.records.get(job_id)
+    keep_ms: i64 = 0 if record is None else record.until_ms - state.now_ms
+    if state.write_refusal:  # as `tell_end` does
+        send(state, peer, state.bus.other(kinds.SETREC, pack_ended(job_id, fate, 0, keep_ms)))
+    else:
+        send_when_logged(state, peer, state.bus.other(kinds.SETREC, pack_ended(job_id, fate, may_have, keep_ms)))
+
+
 def send_setack(state: NodeState, job: Job, peer: Peer) -> None:
     """Tell a node that the job is done and how many nodes may hold it (SETACK).
 
@@ -100,5 +122,10 @@ def send_setack(state: NodeState, job: Job, peer: Peer) -> None:
     """
     delivered = job.delivered
     assert delivered is not None
+    if (state.records.count > 0 or job.requeue_at_ms == NOT_DONE) and peer.features & kinds.FEATURE_FATES:
+        fate = fate_to_send(state, job)
+        if fate is not None:
+            send_setrec(state, job.id, fate, peer, len(members_of(state, delivered)))
+            return
     may_have: i64 = len(delivered if peer.features == 0 else members_of(state, delivered))
     tell_end(state, peer, kinds.SETACK, job.id, may_have)

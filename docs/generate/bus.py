@@ -89,6 +89,10 @@ _OTHER_PAYLOADS: Final = {
     "one, jobs that were deleted",
     kinds.REDRIVE: "words, each with its length (4): grant, report or cancel; queue; target; glob for reasons; age in "
     "seconds; start of the task in unix milliseconds; jobs granted, moved, left, failed",
+    kinds.JOBASK: "up to 100 job IDs (40 each)",
+    kinds.JOBTOLD: "up to 100 times: job ID (40), fate",
+    kinds.SETREC: "job ID (40); number of nodes that may have the job (4); for how many seconds the record is kept "
+    "(4); fate",
     kinds.ZONE: "the name of a zone",
     kinds.PATTERNS: "up to 64 patterns, each with its length (2)",
     kinds.CHALLENGE: f"version of the exchange, {VERSION_OF_EXCHANGE} (4); nonce ({NONCE_BYTES})",
@@ -182,6 +186,15 @@ IDs of the nodes that may have the job, at most {MAX_HOLDERS}. The append-only f
 time instead of the seconds left. A job that cannot be decoded is ignored with a log line.
 """
 
+_FATES: Final = """\
+## Fates
+
+A fate says what a node knows about the end of a job. Its integers are little endian: outcome (1; 0 unknown, 1 waiting,
+2 done, 3 dead, 4 moved, 5 expired, 6 deleted), end in unix milliseconds (8), claim (8), number of moves that led to the
+job (4), copies while it waits (2), 1 if there is a successor, otherwise 0 (1), length of the result, 4294967295 if
+there is none (4), ID of the successor (0 or 40), result.
+"""
+
 _MIXED: Final = """\
 ## Mixed clusters
 
@@ -243,6 +256,7 @@ def page() -> str:
         f"## Extension\n\n{_layout(_EXTENSION, _begin_of_extension())}\n\nFeatures:\n\n{features}\n",
         f"## Messages\n\n{_messages()}\n",
         _JOBS,
+        _FATES,
         _AUTHENTICATION,
         _READING,
         f"{_MIXED}{never}\n",

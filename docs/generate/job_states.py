@@ -44,7 +44,8 @@ _CALLED: Final = {
     "announce": "half a second before the retry time is over",
     "requeue": "the retry time or the delay is over",
     "acknowledge": "ACKJOB, SETACK",
-    "drop": "expiry, DELJOB, FASTACK, eviction, or every holder knows that the job is done",
+    "end": "expiry, DELJOB, FASTACK, QPURGE",
+    "drop": "the job has ended, or eviction, or every holder knows that the job is done",
 }
 
 _FLAGS: Final = {

@@ -43,7 +43,7 @@ def test_invalid_frame_closes_its_link_and_is_logged(recorded: Recorded) -> None
     assert not any(other is None or other.closed for other in links)
 
 
-@pytest.mark.parametrize(("kind", "version"), [(16, 1), (42, 1), (65535, 1), (kinds.FAIL, 0), (kinds.REPLJOB, 2)])
+@pytest.mark.parametrize(("kind", "version"), [(16, 1), (31, 1), (65535, 1), (kinds.FAIL, 0), (kinds.REPLJOB, 2)])
 def test_unknown_type_or_version_is_ignored_and_logged(kind: int, version: int) -> None:
     cluster = Cluster(2)
     member = cluster.members[1].id

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from disqued.core.fates.fate import EXPIRED, MOVED
 from disqued.core.jobs.attributes import NAMED, REASON
 from disqued.core.jobs.attributes import of as attributes_of
 from disqued.core.jobs.job import (
@@ -247,6 +248,9 @@ def test_every_row_of_the_table_is_reached(check: TransitionCheck) -> None:
         life.lifecycle.set_attributes(life.in_state(state), attributes_of({REASON: b"why"}))
         for end in (life.lifecycle.dequeue, life.lifecycle.drop):
             end(life.in_state(state))
+        life.lifecycle.end(life.in_state(state), EXPIRED)
+        life.lifecycle.end(life.in_state(state), MOVED)
+        life.lifecycle.acknowledge(life.in_state(state), NOW_MS, MOVED)
         life.lifecycle.acknowledge(life.in_state(state), NOW_MS)
     assert [row for row in TRANSITIONS if row not in check.used] == []
 

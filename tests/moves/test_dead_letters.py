@@ -209,7 +209,7 @@ def test_the_last_attempt_fails_on_a_node_that_is_no_home_of_the_dead_letter(clu
     assert (len(dead_ids(cluster)), queued_dead(cluster)) == (8, 8)
 
 
-STEPS = ("before", "REPLJOB", "GOTJOB", "SETACK")
+STEPS = ("before", "REPLJOB", "GOTJOB", "SETREC")
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -232,8 +232,7 @@ def test_exactly_one_dead_letter_when_the_mover_dies_at_any_step(cluster: Cluste
 def test_no_dead_letter_comes_back_that_was_finished_before_the_move_was_repeated(cluster: Cluster) -> None:
     job_id = a_poison_job(cluster)
     mover, second, _ = cluster.members
-    cluster.lose("SETACK", by=mover)
-    cluster.lose("SETACKS", by=mover)
+    cluster.lose("SETREC", by=mover)
     mover.admin.call("NACK", job_id)
     cluster.run(milliseconds=20)
     worker = second.client()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from disqued.acks import ackjob, deljob, fastack, gotack, setack
+from disqued.acks import ackjob, deljob, fastack, gotack, setack, setrec
 from disqued.acks.counters import COUNTERS
 from disqued.acks.room import NAME, AcksRoom
 from disqued.core.runtime.subsystem import Subsystem
@@ -22,7 +22,15 @@ SUBSYSTEM = Subsystem(
     NAME,
     AcksRoom,
     commands=(ackjob.COMMAND, fastack.COMMAND, deljob.COMMAND),
-    messages=(setack.MESSAGE, gotack.MESSAGE, deljob.MESSAGE, setack.LIST, gotack.LIST, deljob.LIST),
+    messages=(
+        setack.MESSAGE,
+        gotack.MESSAGE,
+        deljob.MESSAGE,
+        setack.LIST,
+        gotack.LIST,
+        deljob.LIST,
+        setrec.MESSAGE,
+    ),
     counters=COUNTERS,
     info=_info,
 )

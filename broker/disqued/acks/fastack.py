@@ -7,6 +7,7 @@ from typing import Final
 from disqued.acks.counters import JOBS_ACKED
 from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
+from disqued.core.fates.fate import DELETED, DONE
 from disqued.core.jobs.job import WAIT_REPL
 from disqued.core.runtime.manyjobs import for_each_job, queues_of_jobs
 from disqued.core.runtime.outbox import delete_at_holders, delete_everywhere
@@ -33,7 +34,7 @@ def _drop_everywhere(state: NodeState, session: Session, args: list[bytes], firs
             delete_everywhere(state, job_id)
         elif job.delivered is not None and job.state != WAIT_REPL:
             delete_at_holders(state, job)
-        lifecycle.drop(job)  # if it waits for its copies, this deletes them too
+        lifecycle.end(job, DELETED if job.state == WAIT_REPL else DONE)  # copies that it waits for are deleted too
         deleted += 1
     state.counters.add(JOBS_ACKED, deleted)
     return deleted

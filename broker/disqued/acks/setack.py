@@ -11,6 +11,7 @@ from disqued.acks.room import acks_of
 from disqued.bus import kinds
 from disqued.bus.frame import LISTED_BYTES, Frame
 from disqued.core.cluster.peer import Peer
+from disqued.core.fates.fate import DONE, Fate
 from disqued.core.jobs.job import WAIT_REPL, Job
 from disqued.core.jobs.jobid import is_job_id
 from disqued.core.runtime.message import Message
@@ -18,22 +19,26 @@ from disqued.core.runtime.outbox import tell_end
 from disqued.core.runtime.state import NodeState
 from disqued.jobmessages import members_of, note_holder
 
+_DONE: Final = Fate(DONE)
+
 
 def handle_setack(state: NodeState, peer: Peer, frame: Frame) -> None:
     """Acknowledge the job."""
-    _acknowledge(state, peer, frame.job_id, frame.aux)
+    acknowledge(state, peer, frame.job_id, frame.aux, _DONE)
 
 
 def handle_setacks(state: NodeState, peer: Peer, frame: Frame) -> None:
     """Acknowledge the jobs."""
     at = frame.jobs_at
     while at < frame.end:
-        _acknowledge(state, peer, frame.listed(at), frame.listed_aux(at))
+        acknowledge(state, peer, frame.listed(at), frame.listed_aux(at), _DONE)
         at += LISTED_BYTES
 
 
-def _acknowledge(state: NodeState, peer: Peer, job_id: bytes, may_have: i64) -> None:
-    """Acknowledge a job. `may_have` is how many holders the sender knows, 0 if it only has the acknowledgement.
+def acknowledge(state: NodeState, peer: Peer, job_id: bytes, may_have: i64, fate: Fate) -> None:
+    """Acknowledge a job that ended with this fate.
+
+    `may_have` is how many holders the sender knows, 0 if it only has the acknowledgement.
 
     A node that knows more holders does not confirm: it runs the garbage collection and asks them, the sender included.
     It does not ask again for a sender that only has the acknowledgement: nodes that cannot write their disks send so
@@ -57,12 +62,12 @@ def _acknowledge(state: NodeState, peer: Peer, job_id: bytes, may_have: i64) -> 
     state.holders.complete(job, state.view)
     if may_have == 2 and peer.features & kinds.FEATURE_LISTS and held_only_with(state, job, peer):
         acks_of(state).done.note(job_id, state.now_ms)
-        lifecycle.drop(job)
+        lifecycle.end(job, fate.outcome, fate.successor)
         tell_end(state, peer, kinds.GOTACK, job_id, kinds.DROPPED)
         return
     if may_have > 0:
         note_holder(state, job, peer)
-    lifecycle.acknowledge(job, state.now_ms)
+    lifecycle.acknowledge(job, state.now_ms, fate.outcome, fate.successor)
     delivered = job.delivered
     if delivered is None:
         tell_end(state, peer, kinds.GOTACK, job_id, kinds.KNOWN)

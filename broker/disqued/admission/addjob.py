@@ -31,9 +31,11 @@ from disqued.core.jobs.attributes import (
     MOST_PRIORITY,
     NAMED,
     PRIORITY,
+    RETAIN,
     Attributes,
     i32_value,
     of_priority,
+    u32_value,
 )
 from disqued.core.jobs.attributes import of as attributes_of
 from disqued.core.jobs.job import ACKED, WAIT_REPL, Job
@@ -41,7 +43,7 @@ from disqued.core.jobs.jobid import stamp_for, stamped
 from disqued.core.lifecycle.keys import DEFAULT_WINDOW_S, Remembered
 from disqued.core.memory.accounting import BIG_BYTES, COPIES_UNDER_WAY
 from disqued.core.queues.queue import PAUSED_IN, Queue
-from disqued.core.queues.settings import QueueSettings
+from disqued.core.queues.settings import MOST_RETAIN_S, QueueSettings
 from disqued.core.runtime.counters import JOBS_ADDED
 from disqued.core.runtime.memorymonitor import make_room_for
 from disqued.core.runtime.state import NodeState
@@ -95,6 +97,8 @@ class AddJob:
         self.key: bytes | None = None
         self.given_id: bytes | None = None
         """What the client gave with ID."""
+        self.retain_s: i64 = _UNSET
+        """What the client gave with RETAIN, which is an attribute too."""
         self.priority: i64 = _NO_PRIORITY
         self.attributes: dict[int, bytes] | None = None
         """The values of other attributes that the client gave, by tag."""
@@ -114,6 +118,7 @@ def copy_of(options: AddJob) -> AddJob:
     new.asynchronous = options.asynchronous
     new.confirmed = options.confirmed
     new.key = options.key
+    new.retain_s = options.retain_s
     new.priority = options.priority
     new.attributes = options.attributes
     return new
@@ -195,6 +200,14 @@ def _set_meta(options: AddJob, word: bytes) -> None:
     _set_attribute(options, META, word or None)
 
 
+def _set_retain(options: AddJob, word: bytes) -> None:
+    value = parse_integer(word)
+    if value is None or not 0 <= value <= MOST_RETAIN_S:
+        raise ReplyError(f"ERR RETAIN must be between 0 and {MOST_RETAIN_S} seconds")
+    options.retain_s = value
+    _set_attribute(options, RETAIN, u32_value(value) if value > 0 else None)
+
+
 def _set_attribute(options: AddJob, tag: int, value: bytes | None) -> None:
     """Set an attribute; None stands for its default, which is not stored."""
     attributes = options.attributes
@@ -224,6 +237,7 @@ _OPTIONS: Final[dict[bytes, Callable[[AddJob, bytes], None]]] = {
     b"SYNC": _set_confirmed,
     b"PRIORITY": _set_priority,
     b"META": _set_meta,
+    b"RETAIN": _set_retain,
     b"ID": _set_id,
 }
 
@@ -314,6 +328,8 @@ def _use_settings(options: AddJob, settings: QueueSettings) -> None:
             )
     if options.priority == _NO_PRIORITY:
         options.priority = settings.priority
+    if options.retain_s == _UNSET and settings.retain_s > 0:
+        options.attributes = (options.attributes or {}) | {RETAIN: u32_value(int(settings.retain_s))}
     given = options.retry_s != _UNSET
     if not given:
         options.retry_s = settings.retry_s
@@ -556,7 +572,7 @@ COMMAND: Final[Command] = Command(
     "jobs",
     "Adds a job to a queue and replies with its ID.",
     "queue body ms-timeout [REPLICATE n] [DELAY sec] [RETRY sec] [TTL sec] [MAXLEN n] [KEY key] [WINDOW sec] "
-    "[UNTIL window|done] [ID id] [PRIORITY n] [META bytes] [SYNC n] [ASYNC] [WITHCOPIES]",
+    "[UNTIL window|done] [ID id] [PRIORITY n] [META bytes] [RETAIN sec] [SYNC n] [ASYNC] [WITHCOPIES]",
     "O(1) plus one message per copy",
     needs_log=True,
     needs_clock=True,

@@ -10,6 +10,8 @@ from typing import Final
 from mypy_extensions import i64
 
 from disqued.admission.counters import ADDS_REFUSED, JOBS_DROPPED
+from disqued.bus import kinds
+from disqued.core.fates.fate import DELETED
 from disqued.core.queues.queue import Queue
 from disqued.core.queues.settings import QueueSettings
 from disqued.core.runtime.outbox import delete_at_holders
@@ -49,8 +51,8 @@ def drop_oldest(state: NodeState, queue: Queue, settings: QueueSettings, body_by
         if job is None or not _is_full(queue, settings, body_bytes):
             return
         if job.delivered is not None:
-            delete_at_holders(state, job)
-        state.lifecycle.drop(job)
+            delete_at_holders(state, job, kinds.NOT_DONE)
+        state.lifecycle.end(job, DELETED)
         state.counters.add(JOBS_DROPPED)
 
 

@@ -41,6 +41,9 @@ ZONE: Final = 40
 """The zone of the sender."""
 EXTERNAL: Final = 41
 """The address of the sender for clients outside of the network of the nodes."""
+JOBASK: Final = 42
+JOBTOLD: Final = 43
+"""Questions about the ends of jobs, and the answers."""
 POSTPONE: Final = 44
 """A job that a worker gave back must not be queued before some time."""
 SETTINGS: Final = 45
@@ -58,6 +61,8 @@ COUNTED: Final = 52
 QUEUENAME: Final = 53
 PATTERNS: Final = 54
 """A queue with jobs that matches a pattern of the receiver, and the patterns that clients of the sender wait for."""
+SETREC: Final = 55
+"""SETACK with what is known about the end of the job."""
 LISTS: Final = {SETACK: SETACKS, GOTACK: GOTACKS, DELJOB: DELJOBS, GOTJOB: GOTJOBS}
 """The types of messages about one job that a node sends as one message about many, to nodes with the feature."""
 FEATURE_LISTS: Final = 4
@@ -66,12 +71,17 @@ FEATURE_COPIES: Final = 8
 """Understands a REPLJOB with many jobs, and GOTJOBS."""
 FEATURE_ATTRIBUTES: Final = 128
 """Understands attributes behind the jobs in a REPLJOB and a YOURJOBS, and POSTPONE."""
+FEATURE_FATES: Final = 4096
+"""Understands JOBASK, JOBTOLD and SETREC, and NOT_DONE in a DELJOB."""
 
 UNKNOWN: Final = 0
 KNOWN: Final = 1
 DROPPED: Final = 2
 """The number in a GOTACK: the sender does not know the job, has it, or had it and was its only other holder, so that it
 has dropped it already. DROPPED is ours."""
+
+NOT_DONE: Final = 1
+"""The number in a DELJOB, ours: the job was deleted or is not added after all, but nobody acknowledged it."""
 
 HAD: Final = 1
 RACED: Final = 2

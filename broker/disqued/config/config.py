@@ -101,6 +101,7 @@ class Config:
     http_actions: bool
     http_auth: bool
     metrics_queues: int
+    records_max: int
     requirepass_former: bytes
     requirepass_file: str
     user: tuple[tuple[bytes, ...], ...]

@@ -422,6 +422,16 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         added=True,
     ),
     Option(
+        "records-max",
+        Integer(0, 50),
+        10,
+        "memory",
+        "Percent of `maxmemory` that the records of finished jobs may take (ADDJOB RETAIN); without `maxmemory` they "
+        "take up to 64 MB. From 95 % of that on, the oldest are forgotten.",
+        settable=True,
+        added=True,
+    ),
+    Option(
         "requirepass-former",
         Password(512),
         b"",

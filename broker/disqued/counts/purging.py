@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from disqued.bus import kinds
+from disqued.core.fates.fate import DELETED
 from disqued.core.jobs.walk import Walk
 from disqued.core.runtime.outbox import delete_at_holders
 from disqued.counts.counters import PURGED
@@ -146,8 +148,8 @@ class Purging:
         if purge is not None:
             purge.deleted += 1
         state.lifecycle.keys.forget(job.id)
-        delete_at_holders(state, job)
-        state.lifecycle.drop(job)
+        delete_at_holders(state, job, kinds.NOT_DONE)
+        state.lifecycle.end(job, DELETED)
         state.counters.add(PURGED)
 
     def _end(self) -> None:

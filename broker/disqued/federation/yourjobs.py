@@ -13,6 +13,7 @@ from mypy_extensions import i64, mypyc_attr
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
 from disqued.core.cluster.peer import Peer
+from disqued.core.fates.fate import DONE, UNKNOWN
 from disqued.core.jobs.codec import CorruptJob, unpack
 from disqued.core.jobs.job import ACKED, NOBODY, WAIT_REPL, Job, NodeIds
 from disqued.core.lifecycle.lifecycle import SILENT
@@ -98,7 +99,8 @@ def _import(state: NodeState, peer: Peer, sent: Job, listed: bytes, arrivals: Ar
             sent.delivered = arrivals.holders(state, listed)
         _register(state, peer, sent, job)
         if job is not None or state.events.is_done(sent.id):
-            lifecycle.acknowledge(sent, now_ms)
+            known = job is not None and job.is_known_as_done
+            lifecycle.acknowledge(sent, now_ms, DONE if known else UNKNOWN)
         job = sent
     elif job.retry_s > 0:
         note_holder(state, job, peer)

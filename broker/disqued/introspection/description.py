@@ -65,7 +65,7 @@ def _nodes(session: Session, name: bytes, node_ids: NodeIds) -> None:
 def _moment(session: Session, name: bytes, at_ms: int, now_ms: int) -> None:
     """Reply with the milliseconds until a time; null if the time is not set."""
     session.reply_bulk(name)
-    if at_ms == 0:
+    if at_ms <= 0:
         session.reply_null()
     else:
         session.reply_integer(max(at_ms - now_ms, 0))

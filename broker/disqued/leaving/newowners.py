@@ -18,7 +18,7 @@ from disqued.core.jobs.codec import pack_plain
 from disqued.core.jobs.job import ACTIVE, BCAST_QUEUED, DELIVERED, NOBODY, POSTPONED, QUEUED, Job
 from disqued.core.runtime.outbox import send, send_when_logged
 from disqued.core.runtime.state import NodeState
-from disqued.jobmessages import send_repljob
+from disqued.jobmessages import fate_to_send, send_repljob, send_setrec
 from disqued.leaving.transfer import Transfer
 
 # --- while a job is in flight -----------------------------------------------------------------------------------------
@@ -46,7 +46,11 @@ def ask(state: NodeState, transfer: Transfer, peers: list[Peer], message_flags: 
     send_repljob(state, job, peers, state.holders.pack(listed), message_flags)
     if transfer.acknowledged:
         for peer in peers:
-            send(state, peer, state.bus.about_job(kinds.SETACK, job.id))
+            fate = fate_to_send(state, job) if peer.features & kinds.FEATURE_FATES else None
+            if fate is None:
+                send(state, peer, state.bus.about_job(kinds.SETACK, job.id))
+            else:
+                send_setrec(state, job.id, fate, peer, 0)
 
 
 def connected_owners(state: NodeState, transfer: Transfer) -> list[Peer]:

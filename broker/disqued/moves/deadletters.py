@@ -11,6 +11,7 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
+from disqued.core.fates import fate
 from disqued.core.jobs.attributes import REASON
 from disqued.core.jobs.job import DELIVERED, MAX_COUNTER, QUEUED, Job
 from disqued.core.lifecycle.lifecycle import COUNT_DELIVERY, COUNT_NACK
@@ -114,7 +115,7 @@ class DeadLetters:
             return
         settings = lifecycle.queues.settings_of(job.queue)
         if settings is None or not self._bury(job, settings, EXPIRED):
-            lifecycle.drop(job)
+            lifecycle.end(job, fate.EXPIRED)
 
     def clear(self) -> None:
         """All jobs were dropped."""
@@ -128,7 +129,7 @@ class DeadLetters:
         counter = DEAD_BY[why]
         if settings is not None and settings.drops_dead:
             state.counters.add(counter)
-            if state.lifecycle.acknowledge(job, state.now_ms):
+            if state.lifecycle.acknowledge(job, state.now_ms, fate.DEAD):
                 state.events.acknowledged(job)
             return True
         if _is_final(job, settings):

@@ -22,6 +22,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from disqued.bus import kinds
 from disqued.core.cluster.peer import Peer
+from disqued.core.fates.fate import DEAD, MOVED
 from disqued.core.jobs.job import ACKED, BCAST_WILLQUEUE, LEASED, NOBODY, QUEUED, WAIT_REPL, Job, NodeIds
 from disqued.core.lifecycle.lifecycle import COUNT_DELIVERY, SILENT
 from disqued.core.runtime.outbox import send, tell_holders
@@ -146,7 +147,7 @@ class Moving:
         """Move an at-most-once job: its successor is queued here in the turn in which it ends."""
         state = self._state
         state.counters.add(counter)
-        state.lifecycle.drop(old)
+        state.lifecycle.end(old, DEAD if successor.is_dead_letter else MOVED, successor.id)
         if state.lifecycle.table.get(successor.id) is None:
             state.lifecycle.admit(successor, state.now_ms)
 
@@ -269,7 +270,8 @@ class Moving:
         old = move.old
         self._forget(move)
         state.counters.add(move.counter)
-        if state.lifecycle.acknowledge(old, state.now_ms):
+        outcome = DEAD if move.successor.is_dead_letter else MOVED
+        if state.lifecycle.acknowledge(old, state.now_ms, outcome, move.successor.id):
             state.events.acknowledged(old)
 
     def _give_up(self, move: Move) -> None:

@@ -18,6 +18,7 @@ from disqued.core.runtime.recordkind import RecordKind, record_table
 from disqued.core.runtime.subsystem import NodeMetric, QueueMetric, Subsystem
 from disqued.counts import SUBSYSTEM as COUNTS
 from disqued.delivery import SUBSYSTEM as DELIVERY
+from disqued.fates import SUBSYSTEM as FATES
 from disqued.federation import SUBSYSTEM as FEDERATION
 from disqued.introspection import SUBSYSTEM as INTROSPECTION
 from disqued.leaving import SUBSYSTEM as LEAVING
@@ -61,6 +62,7 @@ ROOMS: Final = Rooms(
     REPLICATION,
     DELIVERY,
     ACKS,
+    FATES,
     FEDERATION,
     PATTERNS,
     LEAVING,

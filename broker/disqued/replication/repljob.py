@@ -7,6 +7,7 @@ from mypy_extensions import i64
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
 from disqued.core.cluster.peer import Peer
+from disqued.core.fates.fate import DONE, UNKNOWN
 from disqued.core.jobs.codec import CorruptJob, unpack
 from disqued.core.jobs.job import ACKED, WAIT_REPL, Job, NodeIds
 from disqued.core.runtime.counters import COPIES_REFUSED
@@ -90,5 +91,6 @@ def _keep(state: NodeState, peer: Peer, job: Job, listed: NodeIds, dummy: Job | 
     lifecycle.keep_copy(job, now_ms)
     state.counters.add(COPIES_KEPT)
     if is_done:
-        lifecycle.acknowledge(job, now_ms)
+        known = dummy is not None and dummy.is_known_as_done
+        lifecycle.acknowledge(job, now_ms, DONE if known else UNKNOWN)
     return True

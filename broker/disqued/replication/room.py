@@ -392,7 +392,7 @@ class ReplicationRoom(Room):
         """Delete the copies of a job, unless another node may have added the same job (ADDJOB ID)."""
         if job.is_named:
             return
-        delete_at_holders(self.state, job)
+        delete_at_holders(self.state, job, kinds.NOT_DONE)
 
     def _take_back(self, job: Job) -> None:
         """Delete the copies of a job that is not added after all; the next job with its key is a new one."""

@@ -21,6 +21,7 @@ from disqued.core.jobs.littleendian import read_u32
 
 PRIORITY: Final = 1
 META: Final = 2
+RETAIN: Final = 3
 CLAIM: Final = 5
 ORIGIN_ID: Final = 6
 ORIGIN_QUEUE: Final = 9
@@ -87,6 +88,7 @@ class AttributeKind:
 ATTRIBUTES: Final = (
     AttributeKind(PRIORITY, "priority", 4, _FIRST, "signed integer; jobs with a higher one are delivered first"),
     AttributeKind(META, "meta", _ANY, _FIRST, "bytes that the producer gave, at most 4 KiB"),
+    AttributeKind(RETAIN, "retain", 4, _FIRST, "for how many seconds its record is kept when it has ended"),
     AttributeKind(CLAIM, "claim", 8, _GREATEST, "the greatest claim known; smaller ones are stale"),
     AttributeKind(ORIGIN_ID, "origin-id", 40, _FIRST, "the ID of the first job of the chain of moves"),
     AttributeKind(ORIGIN_QUEUE, "origin-queue", _ANY, _FIRST, "the queue of the job that this one was made of"),
@@ -118,6 +120,8 @@ class Attributes:
         """Whether the job is a dead letter."""
         self.claimed: bool = False
         """Whether a worker got the job with a claim, here or elsewhere."""
+        self.retains: bool = False
+        """Whether the end of the job always leaves a record: it has RETAIN, or a move made it."""
         self.priority: i64 = 0
         at: i64 = HEAD_BYTES
         end: i64 = len(packed)
@@ -129,6 +133,8 @@ class Attributes:
                 self.dead = True
             elif tag == CLAIM:
                 self.claimed = True
+            elif tag in (RETAIN, ORIGIN_ID):
+                self.retains = True
             elif tag == PRIORITY:
                 self.priority = _I32.unpack_from(packed, at + _ENTRY_BYTES)[0]
             at += _ENTRY_BYTES + read_u32(packed, at + 1)
@@ -247,6 +253,11 @@ def with_claim(extra: Attributes | None, claim: i64) -> Attributes:
     made = of(values)
     assert made is not None
     return made
+
+
+def u32_value(number: int) -> bytes:
+    """The value of RETAIN."""
+    return _U32.pack(number)
 
 
 def i32_value(number: int) -> bytes:

@@ -55,6 +55,9 @@ IN_UNKNOWN: Final = 4
 """The structure that uses the queue links of a job: none, the line or the side structure of its queue (`ByAge`), the
 list of jobs that may be evicted, or that of acknowledgements of unknown jobs."""
 
+NOT_DONE: Final = -1
+"""In `Job.requeue_at_ms`, which an acknowledged job does not need."""
+
 CTIMES_PER_MS: Final = 1_000_000
 """The resolution of creation times: so many jobs of one node in a millisecond have different ones."""
 _LOW_32: Final = 0xFFFFFFFF
@@ -93,7 +96,8 @@ class Job(Timed):
         self.retry_s: i64 = retry_s
         """Seconds until an unacknowledged job is queued again; 0 for at-most-once jobs."""
         self.requeue_at_ms: i64 = 0
-        """When this node queues the job next, in unix milliseconds; 0 for never."""
+        """When this node queues the job next, in unix milliseconds; 0 for never. NOT_DONE, of an acknowledged job: it
+        was moved, or this node does not know why it ended."""
         self.delivered: NodeIds | None = None
         """The holders: nodes that may have a copy, this node included if it keeps one. None if only this node has it.
         Empty for a dummy, the acknowledgement of a job that this node does not have. Jobs share lists (`holders`)."""
@@ -153,6 +157,11 @@ class Job(Timed):
     def is_dead_letter(self) -> bool:
         """Whether it was moved to a queue of dead letters."""
         return self.extra is not None and self.extra.dead
+
+    @property
+    def is_known_as_done(self) -> bool:
+        """Whether it is acknowledged, and not because it was moved, or for a reason that this node does not know."""
+        return self.state == ACKED and self.requeue_at_ms != NOT_DONE
 
     @property
     def is_unfinished(self) -> bool:

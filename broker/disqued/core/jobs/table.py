@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 
 from mypy_extensions import i64
 
+from disqued.core.jobs.attributes import ORIGIN_ID
 from disqued.core.jobs.job import Job
 
 SHARDS: Final = 256
@@ -61,6 +62,8 @@ class JobTable:
         """The latest expiry of all jobs that were ever registered, in unix seconds."""
         self.named: dict[bytes, Job] = {}
         """The jobs whose IDs were given or derived."""
+        self.chains: dict[bytes, list[Job]] = {}
+        """The successors of jobs that were moved, by the ID of the first job of their chain."""
 
     def get(self, job_id: bytes) -> Job | None:
         """The job with this well-formed ID, or None."""
@@ -73,7 +76,17 @@ class JobTable:
         if job.expire_at_s > self.latest_expiry_s:
             self.latest_expiry_s = job.expire_at_s
         if job.is_named:
-            self.named[job.id] = job
+            self.note_named(job)
+
+    def note_named(self, job: Job) -> None:
+        """Note that the ID of a registered job was given or derived, and of which chain of moves it is."""
+        self.named[job.id] = job
+        assert job.extra is not None
+        origin = job.extra.get(ORIGIN_ID)
+        if origin is not None:
+            links = self.chains.setdefault(origin, [])
+            if job not in links:
+                links.append(job)
 
     def remove(self, job: Job) -> None:
         """Remove a registered job."""
@@ -81,6 +94,13 @@ class JobTable:
         self.count -= 1
         if job.is_named:
             del self.named[job.id]
+            assert job.extra is not None
+            origin = job.extra.get(ORIGIN_ID)
+            links = None if origin is None else self.chains.get(origin)
+            if origin is not None and links is not None:
+                links.remove(job)
+                if not links:
+                    del self.chains[origin]
 
     def take_all(self) -> list[dict[bytes, Job]]:
         """Remove all jobs at once, and return the dicts that hold them."""
@@ -88,6 +108,7 @@ class JobTable:
         self._shards = [{} for _ in range(SHARDS)]
         self.count = 0
         self.named = {}
+        self.chains = {}
         return taken
 
     def shrink(self, number: int) -> None:

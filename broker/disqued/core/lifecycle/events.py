@@ -14,6 +14,7 @@ from mypy_extensions import i64, mypyc_attr
 from disqued.core.clients.blocked import WaitForJob
 from disqued.core.clients.session import Blocked, Session
 from disqued.core.cluster.peer import Peer
+from disqued.core.fates.fate import NOTHING, Fate
 from disqued.core.jobs.job import WAIT_REPL, Job, NodeIds
 from disqued.core.queues.queue import Queue
 from disqued.core.telemetry.fields import Fields
@@ -165,6 +166,16 @@ class Listener:
     def acknowledged(self, job: Job) -> None:
         """It is time to ask whether all holders of an acknowledged job know."""
 
+    def ended(self, job: Job, outcome: i64, successor: bytes | None) -> None:
+        """A job ends here, and it leaves a record, is watched, or is moved to `successor`; `outcome`: `core.fates`."""
+
+    def fate_received(self, job_id: bytes, fate: Fate, keep_ms: i64) -> None:
+        """Another node said how a job ended (SETREC), which this node may have and acknowledges next."""
+
+    def fate_of(self, job_id: bytes) -> Fate:  # noqa: ARG002 - nobody hears
+        """What this node knows about the end of a job, or about that of the newest link of its chain of moves."""
+        return NOTHING
+
     def named_job_ended(self, job: Job) -> None:
         """A finished job is dropped whose ID was given or derived, so that it may be added again."""
 
@@ -254,6 +265,9 @@ class Events(Listener):
         self._settings_file: list[Listener] = []
         self._copies_missing: list[Listener] = []
         self._acknowledged: list[Listener] = []
+        self._ended: list[Listener] = []
+        self._fate_received: list[Listener] = []
+        self._fate_of: list[Listener] = []
         self._named_job_ended: list[Listener] = []
         self._dropped_unplaced: list[Listener] = []
         self._all_dropped: list[Listener] = []
@@ -472,6 +486,22 @@ class Events(Listener):
         """Pass the event on."""
         for listener in self._acknowledged:
             listener.acknowledged(job)
+
+    def ended(self, job: Job, outcome: i64, successor: bytes | None) -> None:
+        """Pass the event on."""
+        for listener in self._ended:
+            listener.ended(job, outcome, successor)
+
+    def fate_received(self, job_id: bytes, fate: Fate, keep_ms: i64) -> None:
+        """Pass the event on."""
+        for listener in self._fate_received:
+            listener.fate_received(job_id, fate, keep_ms)
+
+    def fate_of(self, job_id: bytes) -> Fate:
+        """Ask the first room that knows fates."""
+        for listener in self._fate_of:
+            return listener.fate_of(job_id)
+        return NOTHING
 
     def named_job_ended(self, job: Job) -> None:
         """Pass the event on."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from mypy_extensions import i64
 
+from disqued.core.fates.fate import DEAD, DELETED, DONE, EXPIRED, MOVED, UNKNOWN
 from disqued.core.jobs.job import (
     ACKED,
     ACTIVE,
@@ -25,6 +26,7 @@ from disqued.core.jobs.job import (
     LEASED,
     MAX_COUNTER,
     NOBODY,
+    NOT_DONE,
     POSTPONED,
     QUEUED,
     WAIT_REPL,
@@ -400,10 +402,17 @@ class Lifecycle(Registry):
         job.requeue_at_ms = max(at_ms, job.requeue_at_ms) if job.flags & POSTPONED else at_ms  # for a late WORKING
         self._arm(job)
 
-    def acknowledge(self, job: Job, now_ms: i64) -> bool:
-        """Mark a job as done; False if it was. The caller answers the client that waits for its copies before."""
+    def acknowledge(self, job: Job, now_ms: i64, outcome: i64 = DONE, successor: bytes | None = None) -> bool:
+        """Mark a job as done; False if it was. The caller answers the client that waits for its copies before.
+
+        `outcome`: DEAD or MOVED if its successor takes its place, UNKNOWN if this node only knows that it ended.
+        """
         if job.state == ACKED:
             return False
+        if outcome != DONE:
+            job.requeue_at_ms = NOT_DONE
+        if self.watched or job.extra is not None or outcome != DONE:
+            self._report_end(job, outcome, successor)
         if job.repl > 1:
             self.replication_counts.remove(i64(job.repl))
         if job.state == WAIT_REPL:
@@ -425,6 +434,24 @@ class Lifecycle(Registry):
         self.memory.allow_eviction(job)
         return True
 
+    def _report_end(self, job: Job, outcome: i64, successor: bytes | None) -> None:
+        """Raise `ended` if somebody wants to know how a job ends, or if its end must be remembered."""
+        if outcome == UNKNOWN:
+            return
+        extra = job.extra
+        if outcome == DONE and extra is not None and extra.dead:  # a dead letter that is acknowledged is discarded
+            outcome = DELETED
+            job.requeue_at_ms = NOT_DONE
+        is_kept = (extra is not None and extra.retains) or outcome in (DEAD, MOVED)
+        if is_kept or (self.watched and job.id in self.watched):
+            self.events.ended(job, outcome, successor)
+
+    def end(self, job: Job, outcome: i64, successor: bytes | None = None) -> None:
+        """Forget a job in any state. It ends with this outcome, unless it was acknowledged before."""
+        if job.state != ACKED:
+            self._report_end(job, outcome, successor)
+        self.drop(job)
+
     def give_back(self, job: Job, now_ms: i64, counting: i64) -> bool:
         """Queue a job of a Disque queue again."""
         return self.enqueue(job, now_ms, counting)
@@ -432,10 +459,10 @@ class Lifecycle(Registry):
     def expire(self, job: Job) -> None:
         """Forget a job of a Disque queue, unless a room takes it over; each holder does so by itself."""
         if (job.state != ACTIVE and job.state != QUEUED) or not self.events.expiring(job):
-            self.drop(job)
+            self.end(job, EXPIRED)
 
     def drop(self, job: Job) -> None:
-        """Forget a job in any state."""
+        """Forget a job in any state. That says nothing about its end: other nodes may have it."""
         if job.state == WAIT_REPL:
             self.unplaced_jobs -= 1
             self.events.dropped_unplaced(job)

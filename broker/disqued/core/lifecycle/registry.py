@@ -9,6 +9,8 @@ from collections.abc import Callable
 
 from mypy_extensions import i64
 
+from disqued.core.fates.records import Records
+from disqued.core.fates.watches import Watches
 from disqued.core.jobs.attributes import Attributes, merged
 from disqued.core.jobs.job import ACTIVE, QUEUED, Job
 from disqued.core.jobs.table import JobTable
@@ -54,6 +56,11 @@ class Registry(WakeTimes):
         """What was dropped at once and is not freed yet."""
         self.replication_counts = ReplicationCounts()
         """REPLICATE of all jobs that are not acknowledged."""
+        self.records = Records(self.timers, self.memory)
+        """The records of finished jobs."""
+        self.watches = Watches(self.memory)
+        self.watched = self.watches.watched
+        """The jobs whose end somebody wants to know, by ID."""
 
     def _register(self, job: Job) -> None:
         self.table.add(job)
@@ -64,8 +71,6 @@ class Registry(WakeTimes):
     def set_attributes(self, job: Job, extra: Attributes | None) -> None:
         """Change the attributes of a job in any state. A queued job moves to the place that they give it."""
         self.memory.remove(job)
-        if extra is not None and extra.named:
-            self.table.named[job.id] = job
         if job.state == QUEUED:
             queue = self.queues.get(job.queue)
             assert queue is not None
@@ -76,6 +81,8 @@ class Registry(WakeTimes):
             queue.count_in(job)
         else:
             job.extra = extra
+        if extra is not None and extra.named:
+            self.table.note_named(job)
         self.memory.add(job)
         if job.state == ACTIVE or job.state == QUEUED:
             self.journal.keep(job)

@@ -41,6 +41,7 @@ DROPPED_UNPLACED: Final = "dropped_unplaced"
 """Events, by the method of `Events` that emits them."""
 EXPIRING: Final = "expiring"
 NAMED_JOB_ENDED: Final = "named_job_ended"
+ENDED: Final = "ended"
 QUESTIONS: Final = frozenset((ATTEMPT_FAILED, EXPIRING))
 """Events that only count if a room answers with True."""
 TO_HOLDERS: Final = frozenset((REQUEUED, ABOUT_TO_REQUEUE, ACKNOWLEDGED))
@@ -240,7 +241,7 @@ TRANSITIONS: Final = (
     ),
     # Its wake time comes.
     Transition("wake", _UNFINISHED, None, "nothing is due"),
-    Transition("wake", (*_UNFINISHED, ACKED), None, "its time to live is over", then=("drop",)),
+    Transition("wake", (*_UNFINISHED, ACKED), None, "its time to live is over", then=("end",)),
     Transition("wake", (ACTIVE, QUEUED), None, "its time to live is over, and it is moved", event=EXPIRING),
     Transition("wake", (ACTIVE, QUEUED), None, "half a second before it is queued", then=("announce",)),
     Transition("wake", (ACTIVE, QUEUED), None, "its retry time or its delay is over", then=("requeue",)),
@@ -260,7 +261,21 @@ TRANSITIONS: Final = (
     Transition("set_attributes", (WAIT_REPL, ACKED), None),
     # Its life ends.
     Transition("acknowledge", (WAIT_REPL,), ACKED),
+    Transition("acknowledge", (WAIT_REPL,), ACKED, "somebody wants to know its end", event=ENDED),
     Transition("acknowledge", (ACTIVE, QUEUED), ACKED, clears=DELAYED, record=FORGET),
+    Transition(
+        "acknowledge",
+        (ACTIVE, QUEUED),
+        ACKED,
+        "it was moved, or somebody wants to know its end",
+        clears=DELAYED,
+        record=FORGET,
+        event=ENDED,
+    ),
+    Transition("end", (*_UNFINISHED, ACKED), None, then=("drop",)),
+    Transition(
+        "end", _UNFINISHED, None, "it was moved, or somebody wants to know its end", event=ENDED, then=("drop",)
+    ),
     Transition("drop", (WAIT_REPL,), OUTSIDE, event=DROPPED_UNPLACED),
     Transition("drop", (ACTIVE, QUEUED), OUTSIDE, clears=DELAYED, record=FORGET),
     Transition("drop", (ACKED,), OUTSIDE),

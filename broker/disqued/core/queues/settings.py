@@ -24,7 +24,7 @@ MOST_COPIES: Final = 16
 """The most queues of `copy-to`."""
 DEFAULT_DEAD_TTL_S: Final = 604_800
 _MOST_SECONDS: Final = (1 << 32) - 1
-_MOST_RETAIN_S: Final = 30 * 86_400
+MOST_RETAIN_S: Final = 30 * 86_400
 _MOST_BACKOFF_MS: Final = 30 * 86_400_000
 _MOST: Final = 1 << 53
 _MOST_FACTOR: Final = 100.0
@@ -133,7 +133,7 @@ def _take_priority(settings: QueueSettings, value: bytes) -> None:
 
 
 def _take_retain(settings: QueueSettings, value: bytes) -> None:
-    settings.retain_s = _number(value, 0, _MOST_RETAIN_S, " seconds")
+    settings.retain_s = _number(value, 0, MOST_RETAIN_S, " seconds")
 
 
 def _take_max_length(settings: QueueSettings, value: bytes) -> None:

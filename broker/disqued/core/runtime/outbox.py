@@ -141,8 +141,8 @@ def tell_holders(state: NodeState, job: Job, frame: bytes) -> None:
             send(state, peer, frame)
 
 
-def delete_at_holders(state: NodeState, job: Job) -> None:
-    """Send DELJOB to every other node that may hold the job."""
+def delete_at_holders(state: NodeState, job: Job, why: i64 = 0) -> None:
+    """Send DELJOB to every other node that may hold the job; `why` is 0 if it is done, or `kinds.NOT_DONE`."""
     state.holders.complete(job, state.view)
     delivered = job.delivered
     if delivered is None:
@@ -151,7 +151,7 @@ def delete_at_holders(state: NodeState, job: Job) -> None:
     for node_id in delivered:
         peer = peers.get(node_id)
         if peer is not None:
-            tell_end(state, peer, kinds.DELJOB, job.id)
+            tell_end(state, peer, kinds.DELJOB, job.id, why)
 
 
 def delete_everywhere(state: NodeState, job_id: bytes) -> None:

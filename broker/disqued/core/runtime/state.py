@@ -23,6 +23,8 @@ from disqued.core.cluster.holders import Holders
 from disqued.core.cluster.view import ClusterView
 from disqued.core.commands.entry import CommandEntry
 from disqued.core.commands.longcommand import LongCommand
+from disqued.core.fates.records import Records
+from disqued.core.fates.watches import Watches
 from disqued.core.host.host import Host
 from disqued.core.jobs.job import CTIMES_PER_MS
 from disqued.core.jobs.jobid import JobIds
@@ -113,6 +115,16 @@ class NodeState:
         self.client_pause = ClientPause()
         self.monitoring = Monitoring(config, host, self.ready)
         self.audit = AuditLog(host, self.counters, self.view)
+
+    @property
+    def watches(self) -> Watches:
+        """The jobs whose end somebody wants to know."""
+        return self.lifecycle.watches
+
+    @property
+    def records(self) -> Records:
+        """The records of finished jobs; the fates room fills and bounds them."""
+        return self.lifecycle.records
 
     def next_ctime(self, queue: bytes) -> i64:
         """The creation time of a new job: unix milliseconds * 1000000, greater than any before on this node.

@@ -1,0 +1,1 @@
+"""What becomes of jobs: outcomes, records of finished jobs, and who wants to know."""

@@ -1,0 +1,8 @@
+"""Knows what becomes of jobs: keeps records of finished jobs, and answers and asks other nodes about them."""
+
+from disqued.core.runtime.subsystem import Subsystem
+from disqued.fates import jobask, jobtold
+from disqued.fates.counters import COUNTERS
+from disqued.fates.room import NAME, FatesRoom
+
+SUBSYSTEM = Subsystem(NAME, FatesRoom, messages=(jobask.MESSAGE, jobtold.MESSAGE), counters=COUNTERS)

@@ -1,0 +1,87 @@
+"""Asks this node and all others what becomes of the jobs that are watched here.
+
+New questions leave at the end of the turn, up to 100 in a message, and each is repeated about every 30 s: the receiver
+remembers it for 40 s. At a time only so many questions are asked that a hundred thousand of them hold up nothing else.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from mypy_extensions import i64
+
+from disqued.bus import kinds
+from disqued.core.runtime.outbox import send
+from disqued.fates.payload import MOST_ASKED, pack_questions
+
+if TYPE_CHECKING:
+    from disqued.core.cluster.peer import Peer
+    from disqued.core.runtime.state import NodeState
+
+REPEAT_MS: Final = 30_000
+JITTER_MS: Final = 3000
+"""Questions are repeated up to so much earlier, by chance, so that nodes that begin together do not stay together."""
+CONGESTED_MS: Final = 5000
+"""The same when a link had no room for them."""
+MOST_PER_TURN: Final = 1000
+"""Jobs that are asked about in one turn of the event loop, or in one tick of the cron."""
+
+
+class Asking:
+    """The questions of one node."""
+
+    def __init__(self, state: NodeState) -> None:
+        self._state = state
+        self._repeats: deque[tuple[i64, bytes]] = deque()
+        """When to ask again about which job, the earliest first, about."""
+
+    def ask_fresh(self) -> list[bytes]:
+        """Ask about jobs that are watched since this turn; returns them."""
+        fresh = self._state.watches.fresh
+        asked: list[bytes] = []
+        while fresh and len(asked) < MOST_PER_TURN:
+            job_id = next(iter(fresh))
+            del fresh[job_id]
+            watched = self._state.lifecycle.watched.get(job_id)
+            if watched is not None and watched.watchers:
+                asked.append(job_id)
+        self._ask(asked)
+        return asked
+
+    def repeat(self) -> list[bytes]:
+        """Ask about jobs whose time has come; returns them."""
+        repeats = self._repeats
+        asked: list[bytes] = []
+        while repeats and repeats[0][0] <= self._state.now_ms and len(asked) < MOST_PER_TURN:
+            _, job_id = repeats.popleft()
+            watched = self._state.lifecycle.watched.get(job_id)
+            if watched is not None:
+                watched.is_scheduled = False
+                if watched.watchers:
+                    asked.append(job_id)
+        self._ask(asked)
+        return asked
+
+    def _ask(self, job_ids: list[bytes]) -> None:
+        if not job_ids:
+            return
+        state = self._state
+        congested = False
+        peers: list[Peer] = []
+        for peer in state.view.reachable:
+            if peer.features & kinds.FEATURE_FATES:
+                if peer.link is not None and peer.link.congested:
+                    congested = True
+                else:
+                    peers.append(peer)
+        for first in range(0, len(job_ids), MOST_ASKED):
+            frame = state.bus.other(kinds.JOBASK, pack_questions(job_ids[first : first + MOST_ASKED]))
+            for peer in peers:
+                send(state, peer, frame)
+        pause_ms: i64 = CONGESTED_MS if congested else REPEAT_MS - i64(int(state.host.random() * JITTER_MS))
+        for job_id in job_ids:
+            watched = state.lifecycle.watched.get(job_id)
+            if watched is not None and not watched.is_scheduled:
+                watched.is_scheduled = True
+                self._repeats.append((state.now_ms + pause_ms, job_id))

@@ -1,0 +1,109 @@
+"""Keeps the records of finished jobs: for how long, and which are forgotten when there are too many."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from mypy_extensions import i64
+
+from disqued.core.fates.fate import DEAD, MOVED, Fate
+from disqued.core.fates.record import Record, united
+from disqued.core.jobs.attributes import MOVES, ORIGIN_ID, RETAIN
+from disqued.fates.counters import RECORDS_DROPPED, RECORDS_KEPT
+
+if TYPE_CHECKING:
+    from disqued.core.jobs.job import Job
+    from disqued.core.runtime.state import NodeState
+
+LEAST_KEPT_S: Final = 600
+"""How long the record of a job is kept at least if it is watched, or a link of a chain of moves."""
+_RETRIES_KEPT: Final = 2
+"""The record of a link of a chain is kept for at least so many retry times."""
+FULL_PERCENT: Final = 95
+"""From this share of the bound on, the oldest records are forgotten."""
+WITHOUT_MAXMEMORY_BYTES: Final = 64 << 20
+"""The bound without `maxmemory`."""
+_MOST_DROPS: Final = 100
+"""Records that are dropped for one that is added: results differ in size."""
+
+
+class Keeping:
+    """The records of one node."""
+
+    def __init__(self, state: NodeState) -> None:
+        self._state = state
+
+    def limit_bytes(self) -> i64:
+        """How much memory the records may take."""
+        maximum_bytes: i64 = self._state.lifecycle.memory.maximum_bytes
+        if maximum_bytes <= 0:
+            return WITHOUT_MAXMEMORY_BYTES
+        return maximum_bytes // 100 * self._state.config.records_max
+
+    def note_end(self, job: Job, outcome: i64, successor: bytes | None) -> None:
+        """Make the record of a job that ends here."""
+        state = self._state
+        fate = Fate(outcome, state.now_ms, 0, moves_of(job), successor)
+        self._keep(job.id, job.queue, origin_of(job), fate, state.now_ms + self._kept_s(job, outcome) * 1000)
+
+    def note_received(self, job_id: bytes, fate: Fate, keep_ms: i64) -> None:
+        """Keep what another node knows about the end of a job, if this node has the job or its record."""
+        state = self._state
+        job = state.lifecycle.table.get(job_id)
+        known = state.records.get(job_id)
+        if known is not None:
+            self._keep(job_id, known.queue, known.origin, fate, state.now_ms + keep_ms)
+        elif job is not None:
+            self._keep(job_id, job.queue, origin_of(job), fate, state.now_ms + keep_ms)
+
+    def _kept_s(self, job: Job, outcome: i64) -> i64:
+        """For how long the record of a job is kept, in seconds."""
+        extra = job.extra
+        retain_s: i64 = 0
+        is_link = outcome in (DEAD, MOVED)
+        if extra is not None:
+            retain_s = int.from_bytes(extra.get(RETAIN) or b"", "little")
+            is_link = is_link or extra.get(ORIGIN_ID) is not None
+        if is_link:
+            return max(retain_s, LEAST_KEPT_S, _RETRIES_KEPT * job.retry_s)
+        return max(retain_s, LEAST_KEPT_S if job.id in self._state.lifecycle.watched else 0)
+
+    def _keep(self, job_id: bytes, queue: bytes, origin: bytes, fate: Fate, until_ms: i64) -> None:
+        """Keep a record, united with what is known already."""
+        state = self._state
+        records = state.records
+        if until_ms <= state.now_ms:
+            return
+        known = records.get(job_id)
+        if known is None:
+            records.add(Record(job_id, queue, origin, fate, until_ms))
+            state.counters.add(RECORDS_KEPT)
+        else:
+            records.replace(
+                known,
+                Record(job_id, queue, origin, united(known.fate, fate), max(known.until_ms, until_ms)),
+            )
+        self.make_room()
+
+    def make_room(self) -> None:
+        """Forget the oldest records while they take more memory than they may."""
+        state = self._state
+        records = state.records
+        most_bytes: i64 = self.limit_bytes() // 100 * FULL_PERCENT
+        for _ in range(_MOST_DROPS):
+            oldest = records.oldest
+            if oldest is None or records.used_bytes <= most_bytes:
+                return
+            records.remove(oldest)
+            state.counters.add(RECORDS_DROPPED)
+
+
+def origin_of(job: Job) -> bytes:
+    """The ID of the first job of the chain of moves to which a job belongs."""
+    origin = None if job.extra is None else job.extra.get(ORIGIN_ID)
+    return job.id if origin is None else origin
+
+
+def moves_of(job: Job) -> i64:
+    """How many moves led to a job."""
+    return 0 if job.extra is None else max(job.extra.number(MOVES), 0)
