@@ -100,11 +100,10 @@ BETWEEN: Final = Group(
             "DisqueUnderReplicated",
             Severity.WARNING,
             "5m",
-            "sum by (namespace, cluster) (increase(disque_async_copies_missing_total[10m])) > 0\n"
-            "or sum by (namespace, cluster) (increase(disque_sync_copies_missing_total[10m])) > 0",
+            "max by (namespace, cluster) (disque_jobs_under_replicated) > 0",
             f"Jobs of {CLUSTER} have fewer copies than requested",
-            "{{ $value | humanize }} copies of jobs added with ASYNC or SYNC are missing, counted over ten "
-            "minutes. If the node that holds such a job is lost, the job may be lost.",
+            "A node holds {{ $value | humanize }} unfinished jobs with fewer live copies than REPLICATE, and they have "
+            "not been made again for five minutes. If the other holders are lost too, these jobs are lost.",
             uids.CLUSTER,
         ),
         Alert(

@@ -63,7 +63,8 @@ _FLAGS: Final = (
     (kinds.NOREPLY, "NOREPLY", "the receiver does not reply to a REPLJOB"),
     (kinds.INCR_NACKS, "INCR_NACKS", "the job was queued because of a NACK: receivers count one more NACK"),
     (kinds.INCR_DELIVERIES, "INCR_DELIV", "the job was requeued: receivers count one more delivery"),
-    (kinds.TRANSFER, "TRANSFER", "ours: the job comes from a leaving node or a move, even if its queue is paused"),
+    (kinds.TRANSFER, "TRANSFER", "ours: the job is not new, and is taken even if its queue is paused"),
+    (kinds.REPAIRED, "REPAIRED", "ours: a lost copy is made again, and the receiver confirms it to all holders"),
 )
 
 _PAYLOADS: Final = {
@@ -94,6 +95,7 @@ _OTHER_PAYLOADS: Final = {
     kinds.SETREC: "job ID (40); number of nodes that may have the job (4); for how many seconds the record is kept "
     "(4); fate",
     kinds.ZONE: "the name of a zone",
+    kinds.DATAID: "data ID of the node (20); its free memory in bytes (8)",
     kinds.PATTERNS: "up to 64 patterns, each with its length (2)",
     kinds.CHALLENGE: f"version of the exchange, {VERSION_OF_EXCHANGE} (4); nonce ({NONCE_BYTES})",
     kinds.RESPONSE: f"number of proofs (4); nonce ({NONCE_BYTES}); the proofs ({PROOF_BYTES} each)",

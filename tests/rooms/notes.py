@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from disqued.core.telemetry.fields import Fields
 
 NAME: Final = "notes"
-NUMBER: Final = 60
-FEATURE: Final = 1 << 15
+NUMBER: Final = 71
+FEATURE: Final = 1 << 30
 FILE: Final = "notes.txt"
 
 NOTES_TAKEN: Final = Counter("notes_taken", "Notes that clients of this node took.")

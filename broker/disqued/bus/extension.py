@@ -1,8 +1,8 @@
 """What disqued nodes announce in header bytes that the original sends as zeros and ignores.
 
 34 bytes from offset 102 of every frame: marker `dq` (2), features (2), bus port (2), digest of the cluster's name (8),
-incarnation (8), clock (8), TLS port for clients (2), zeros (2). The clock is the sender's unix time in milliseconds and
-set in PING, PONG and MEET only.
+incarnation (8), clock (8), TLS port for clients (2), more features (2). The clock is the sender's unix time in
+milliseconds and set in PING, PONG and MEET only.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ CLOCK_AT: Final = 22
 """The offset of the clock in the extension."""
 TLS_PORT_AT: Final = 30
 """The offset of the TLS port in the extension."""
+MORE_FEATURES_AT: Final = 32
+"""The offset of the features from 65536 on, which release 0.1 sends as zeros."""
 
 
 def cluster_digest(name: bytes) -> bytes:
@@ -32,4 +34,5 @@ def cluster_digest(name: bytes) -> bytes:
 
 def extension(features: i64, bus_port: i64, cluster: bytes, incarnation: bytes, tls_port: i64 = 0) -> bytes:
     """The bytes that a node sends, with a zero clock. `cluster` and `incarnation` are eight bytes each."""
-    return MARKER + u16(features) + u16(bus_port) + cluster + incarnation + bytes(8) + u16(tls_port) + bytes(2)
+    low, high = u16(features & 0xFFFF), u16(features >> 16)
+    return MARKER + low + u16(bus_port) + cluster + incarnation + bytes(8) + u16(tls_port) + high

@@ -14,7 +14,7 @@ from mypy_extensions import i64, mypyc_attr
 from disqued.bus import kinds
 from disqued.bus.bigendian import read_u16, read_u32
 from disqued.bus.errors import BusError
-from disqued.bus.extension import CLOCK_AT, MARKER, NOBODY, TLS_PORT_AT
+from disqued.bus.extension import CLOCK_AT, MARKER, MORE_FEATURES_AT, NOBODY, TLS_PORT_AT
 from disqued.bus.messagetable import UNKNOWN_MESSAGES, MessageTable
 
 HEADER_BYTES: Final = 144
@@ -123,7 +123,10 @@ class Frame:
     @property
     def features(self) -> i64:
         """The features of the sender beyond the protocol of the original."""
-        return read_u16(self.data, self.start + _EXTENSION_AT + 2) if self.extended else 0
+        if not self.extended:
+            return 0
+        at = self.start + _EXTENSION_AT
+        return read_u16(self.data, at + 2) | read_u16(self.data, at + MORE_FEATURES_AT) << 16
 
     @property
     def bus_port(self) -> i64:

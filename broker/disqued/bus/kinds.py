@@ -63,6 +63,8 @@ PATTERNS: Final = 54
 """A queue with jobs that matches a pattern of the receiver, and the patterns that clients of the sender wait for."""
 SETREC: Final = 55
 """SETACK with what is known about the end of the job."""
+DATAID: Final = 60
+"""Which jobs the sender may have (its data ID), and its free memory."""
 LISTS: Final = {SETACK: SETACKS, GOTACK: GOTACKS, DELJOB: DELJOBS, GOTJOB: GOTJOBS}
 """The types of messages about one job that a node sends as one message about many, to nodes with the feature."""
 FEATURE_LISTS: Final = 4
@@ -73,6 +75,8 @@ FEATURE_ATTRIBUTES: Final = 128
 """Understands attributes behind the jobs in a REPLJOB and a YOURJOBS, and POSTPONE."""
 FEATURE_FATES: Final = 4096
 """Understands JOBASK, JOBTOLD and SETREC, and NOT_DONE in a DELJOB."""
+FEATURE_REPAIR: Final = 32768
+"""Understands DATAID, and REPAIRED in a REPLJOB."""
 
 UNKNOWN: Final = 0
 KNOWN: Final = 1
@@ -96,15 +100,17 @@ OF_QUEUE: Final = 5
 OF_JOB_IDS: Final = 6
 """Kinds of payload: unknown, gossip entries, a node ID, a job ID, jobs, a queue name, or job IDs."""
 
-KINDS: Final = 64
-"""The number of types, known and reserved."""
+KINDS: Final = 128
+"""The number of types, known and reserved; a power of two."""
 
 NOREPLY: Final = 1
 INCR_NACKS: Final = 2
 INCR_DELIVERIES: Final = 4
 TRANSFER: Final = 8
-"""Message flags. TRANSFER is ours, and the original ignores it: a leaving node transfers a job that is not new, so
-REPLJOB and ENQUEUE are not refused if the input of its queue is paused."""
+REPAIRED: Final = 16
+"""Message flags. The last two are ours, and the original ignores them. TRANSFER: the job is not new, because a leaving
+node transfers it or a lost copy is made again, so REPLJOB and ENQUEUE are not refused if the input of its queue is
+paused. REPAIRED: a lost copy is made again, so the receiver sends GOTJOB to all holders."""
 
 NODE_PFAIL: Final = 1
 NODE_FAIL: Final = 2

@@ -16,7 +16,7 @@ from disqued.bus.frame import COUNTED_BYTES, HEADER_BYTES, IP_BYTES, JOB_ID_FRAM
 
 NO_EXTENSION: Final = bytes(EXTENSION_BYTES)
 _ONE: Final = u32(1)
-_HEADS: Final = 16
+_HEADS: Final = 32
 """Combinations of message flags."""
 
 

@@ -76,6 +76,9 @@ class Config:
     cluster_secret_required: bool
     cluster_max_clock_skew: int
     cluster_settings_file: str
+    repair: bool
+    repair_after: int
+    repair_rate: int
     cluster_link_sendbuf_limit: int
     aof_checksums: bool
     aof_restart_marker: bool

@@ -50,9 +50,8 @@ from disqued.leaving.reasons import reason
 from disqued.leaving.targets import Targets
 from disqued.leaving.transfer import Transfer
 from disqued.leaving.urgent import Urgent
+from disqued.placing.window import OVERHEAD_BYTES
 
-OVERHEAD_BYTES: Final = 300
-"""Approximate size of a REPLJOB without the body."""
 LOOKS_PER_ROUND: Final = 5000
 """Jobs looked at every 100 ms, beside those for which confirmations make room."""
 LOOKS_PER_CONFIRMATION: Final = 50
@@ -126,7 +125,7 @@ class Drain:
         if transfer is None or transfer.job is not job or peer.id not in transfer.asked:
             return
         took_ms: i64 = state.now_ms - transfer.asked_ms
-        self.targets.confirmed(peer, state.now_ms, took_ms)
+        self.targets.willingness.confirmed(peer, state.now_ms, took_ms)
         self.in_flight.note_confirmed(transfer, took_ms)
         transfer.confirmed = state.holders.plus(transfer.confirmed, peer.id)
         if len(transfer.confirmed) >= transfer.wanted:
@@ -234,7 +233,7 @@ class Drain:
 
     def _ask_again(self, state: NodeState) -> None:
         """For transfers that wait for long: ask other nodes, and repeat the question to those that did not confirm."""
-        due: list[Transfer] = self.in_flight.asked_before(state.now_ms - self.targets.confirm_timeout_ms)
+        due: list[Transfer] = self.in_flight.asked_before(state.now_ms - self.targets.willingness.confirm_timeout_ms)
         for transfer in due:
             job = transfer.job
             is_done = job.state == ACKED and not transfer.acknowledged
@@ -244,7 +243,7 @@ class Drain:
             for node_id in transfer.asked:
                 peer = state.view.peers.get(node_id)
                 if peer is not None and node_id not in transfer.confirmed:
-                    self.targets.silent(peer, state.now_ms, transfer.asked_ms)
+                    self.targets.willingness.silent(peer, state.now_ms, transfer.asked_ms)
         if due:
             self.targets.refresh(state)
         for transfer in due:

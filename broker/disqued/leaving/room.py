@@ -8,7 +8,7 @@ from mypy_extensions import i64
 
 from disqued.bus import kinds
 from disqued.core.cluster.peer import Peer
-from disqued.core.jobs.job import Job
+from disqued.core.jobs.job import Job, NodeIds
 from disqued.core.lifecycle.events import NOT_FORWARDED
 from disqued.core.runtime.outbox import send
 from disqued.core.runtime.room import Room
@@ -59,6 +59,14 @@ class LeavingRoom(Room):
         drain = self.drain
         if drain is not None:
             drain.note_confirmed(self.state, job, peer)
+
+    def peer_restarted(self, peer: Peer) -> None:
+        """The node must confirm again what it confirmed before."""
+        drain = self.drain
+        if drain is not None:
+            lost: NodeIds = (peer.id,)
+            for transfer in drain.in_flight.transfers.values():
+                transfer.confirmed = self.state.holders.without(transfer.confirmed, lost)
 
     def forwarded(self, job_id: bytes, kind: i64, message_flags: i64, delay_s: i64) -> i64:
         """Forward the WORKING or ENQUEUE of a worker to the new holder of its job.

@@ -1,12 +1,6 @@
-"""The nodes that can take jobs: those that stay, have a link that is not congested, and answer.
-
-A node that is short of memory refuses copies without an answer. A node that confirms nothing for a while is therefore
-considered unwilling, and is only asked now and then, less often each time, until it confirms a job again.
-"""
+"""The nodes that can take jobs: those that stay, have a link that is not congested, and answer."""
 
 from __future__ import annotations
-
-from typing import Final
 
 from mypy_extensions import i64
 
@@ -14,37 +8,20 @@ from disqued.core.cluster.peer import Peer
 from disqued.core.cluster.zones import ZoneSpread
 from disqued.core.jobs.job import Job, NodeIds
 from disqued.core.runtime.state import NodeState
-
-CONFIRM_TIMEOUT_MS: Final = 1000
-"""The least time that a confirmation may take before other nodes are asked."""
-MAX_CONFIRM_TIMEOUT_MS: Final = 15_000
-_SHORTEST_REST_MS: Final = 2000
-_LONGEST_REST_MS: Final = 30_000
-
-
-class _Record:
-    """When a node last took a job, and when it is asked again."""
-
-    def __init__(self) -> None:
-        self.confirmed_ms: i64 = 0
-        """When it last confirmed a job."""
-        self.rests_until_ms: i64 = 0
-        """It is not asked before this time."""
-        self.rest_ms: i64 = _SHORTEST_REST_MS
+from disqued.placing.willingness import Willingness
 
 
 class Targets:
     """The nodes that jobs are transferred to."""
 
     def __init__(self) -> None:
-        self.confirm_timeout_ms: i64 = CONFIRM_TIMEOUT_MS
+        self.willingness = Willingness()
         self.free: list[Peer] = []
         """The nodes that can be sent jobs now; `refresh` updates the list."""
         self.willing: i64 = 0
         """How many nodes answer, those with a congested link included."""
         self.linked: i64 = 0
         """How many nodes have a link."""
-        self._records: dict[bytes, _Record] = {}
         self._turn: i64 = 0
         self._owner_turn: i64 = 0
 
@@ -60,7 +37,7 @@ class Targets:
                 continue
             linked += 1
             is_free = not link.congested
-            if not self._rests(peer, state.now_ms):
+            if not self.willingness.rests(peer, state.now_ms):
                 willing += 1
                 if is_free:
                     free.append(peer)
@@ -70,13 +47,9 @@ class Targets:
         self.linked = linked
         self.free = free if willing > 0 else unwilling
 
-    def _rests(self, peer: Peer, now_ms: i64) -> bool:
-        record = self._records.get(peer.id)
-        return record is not None and record.rests_until_ms > now_ms
-
     def is_willing(self, peer: Peer, now_ms: i64) -> bool:
         """Whether the node confirmed jobs lately, or was not asked."""
-        return not self._rests(peer, now_ms)
+        return not self.willingness.rests(peer, now_ms)
 
     def choose(self, state: NodeState, job: Job, asked: NodeIds, count: i64, *, own_kind: bool) -> list[Peer]:
         """Choose up to `count` free nodes that were not asked yet, first those that may hold the job, then in turn.
@@ -121,26 +94,3 @@ class Targets:
         """Choose one of the peers, each in its turn."""
         self._owner_turn += 1
         return peers[self._owner_turn % len(peers)]
-
-    def confirmed(self, peer: Peer, now_ms: i64, took_ms: i64) -> None:
-        """Note that a node took a job, `took_ms` after it was asked."""
-        record = self._record(peer)
-        record.confirmed_ms = now_ms
-        record.rests_until_ms = 0
-        record.rest_ms = _SHORTEST_REST_MS
-        self.confirm_timeout_ms = min(CONFIRM_TIMEOUT_MS + 2 * took_ms, MAX_CONFIRM_TIMEOUT_MS)
-
-    def silent(self, peer: Peer, now_ms: i64, asked_ms: i64) -> None:
-        """Note that a node has not confirmed a job that it was asked to take at `asked_ms`."""
-        record = self._record(peer)
-        if record.confirmed_ms >= asked_ms or record.rests_until_ms > now_ms:
-            return
-        record.rests_until_ms = now_ms + record.rest_ms
-        record.rest_ms = min(record.rest_ms * 2, _LONGEST_REST_MS)
-
-    def _record(self, peer: Peer) -> _Record:
-        record = self._records.get(peer.id)
-        if record is None:
-            record = _Record()
-            self._records[peer.id] = record
-        return record

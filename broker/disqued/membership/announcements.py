@@ -1,4 +1,4 @@
-"""HOST, ZONE and EXTERNAL: what a node tells the others of itself in a message of its own.
+"""HOST, ZONE, EXTERNAL and DATAID: what a node tells the others of itself in a message of its own.
 
 The message is sent to nodes with its feature: once per connection, when the value changes, and again after each PING
 from the node, which ignores what arrives before its own handshake is complete. The payload is the value; empty if none.
@@ -37,6 +37,7 @@ _ANNOUNCEMENTS: Final = (
     Announcement(kinds.HOST, FEATURE_HOST, lambda view: view.host, is_forgotten=False),
     Announcement(kinds.ZONE, FEATURE_ZONE, lambda view: view.zone),
     Announcement(kinds.EXTERNAL, FEATURE_EXTERNAL, lambda view: view.external),
+    Announcement(kinds.DATAID, kinds.FEATURE_REPAIR, lambda view: view.data),
 )
 
 

@@ -169,8 +169,24 @@ def _leaving(state: NodeState, session: Session, args: list[bytes]) -> None:
 
 
 def _leaving_status(state: NodeState, session: Session) -> None:
-    """Reply with the progress of the drain, as a map."""
-    fields = state.events.leaving_status()
+    """Reply with the progress of the drain."""
+    _reply_map(session, state.events.leaving_status())
+
+
+def _repair(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Reply with the progress of the repair of lost copies, or begin to look for some."""
+    word = args[2].upper()
+    if word == b"NOW":
+        state.events.repair_status(now=True)
+        session.reply_ok()
+    elif word == b"STATUS":
+        _reply_map(session, state.events.repair_status(now=False))
+    else:
+        raise ReplyError("ERR Wrong argument for CLUSTER REPAIR. Use 'status' or 'now'")
+
+
+def _reply_map(session: Session, fields: Fields) -> None:
+    """Reply with names and values."""
     session.reply_map(len(fields))
     for name, value in fields:
         session.reply_bulk(name.encode())
@@ -178,6 +194,11 @@ def _leaving_status(state: NodeState, session: Session) -> None:
             session.reply_integer(value)
         else:
             session.reply_bulk(str(value).encode())
+
+
+def _changes_repair(args: list[bytes]) -> bool:
+    """Whether a CLUSTER REPAIR does more than to show something."""
+    return len(args) > 2 and args[2].upper() != b"STATUS"
 
 
 def _changes_leaving(args: list[bytes]) -> bool:
@@ -194,6 +215,7 @@ _SUBCOMMANDS: Final = {
     b"FORGET": Subcommand(_forget, 3, 3, audited=always),
     b"RESET": Subcommand(_reset, 2, 3, audited=always),
     b"LEAVING": Subcommand(_leaving, 2, 3, audited=_changes_leaving),
+    b"REPAIR": Subcommand(_repair, 3, 3, audited=_changes_repair),
 }
 
 COMMAND: Final[Command] = Command(
@@ -204,7 +226,7 @@ COMMAND: Final[Command] = Command(
     "cluster",
     "Shows and changes this node's place in the cluster.",
     "MEET ip port [bus-port] | NODES | MYID | INFO | SAVECONFIG | FORGET node-id | RESET [SOFT|HARD] | "
-    "LEAVING [yes|no|status]",
+    "LEAVING [yes|no|status] | REPAIR status|now",
     "O(nodes)",
     categories=("clusteradmin", "admin", "dangerous"),
     subcommands=_SUBCOMMANDS,

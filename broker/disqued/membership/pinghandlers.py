@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from disqued.bus import kinds
+from disqued.bus.extension import NOBODY
 from disqued.membership import announcements, failure, gossip, handshake, nodes, skew, zone
 from disqued.membership.addresses import literal
 from disqued.membership.authentication import accept_unproven
@@ -112,9 +113,14 @@ def _learn(state: NodeState, peer: Peer, frame: Frame) -> None:
     """Take in what a member says of itself: its features, its run, and whether it is leaving."""
     peer.features = frame.features
     if frame.incarnation != peer.incarnation:
+        known = peer.incarnation != NOBODY
         peer.incarnation = frame.incarnation
         zone.learn(state, peer, b"")
         peer.external = b""
+        peer.data_known = False
+        if known:
+            state.lifecycle.table.begin_era()
+            state.events.peer_restarted(peer)
     if frame.tls_port != peer.tls_port:
         peer.tls_port = frame.tls_port
         nodes.changed(state)

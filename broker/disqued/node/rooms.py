@@ -27,6 +27,7 @@ from disqued.moves import SUBSYSTEM as MOVES
 from disqued.patterns import SUBSYSTEM as PATTERNS
 from disqued.persistence import SUBSYSTEM as PERSISTENCE
 from disqued.queries import SUBSYSTEM as QUERIES
+from disqued.repair import SUBSYSTEM as REPAIR
 from disqued.replication import SUBSYSTEM as REPLICATION
 from disqued.settings import SUBSYSTEM as SETTINGS
 
@@ -68,6 +69,7 @@ ROOMS: Final = Rooms(
     LEAVING,
     MOVES,
     PERSISTENCE,
+    REPAIR,
     INTROSPECTION,
     COUNTS,
     QUERIES,

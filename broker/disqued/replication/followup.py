@@ -94,6 +94,12 @@ class Followed:
         if len(follow.confirmed) >= follow.copies:
             self._end(follow)
 
+    def forget_confirmations(self, lost: NodeIds) -> None:
+        """Ask these nodes again: they may have lost the copies that they confirmed."""
+        holders = self._asking.state.holders
+        for follow in self.jobs.values():
+            follow.confirmed = holders.without(follow.confirmed, lost)
+
     def hurry(self) -> None:
         """A node can be asked again: check all jobs now."""
         state = self._asking.state

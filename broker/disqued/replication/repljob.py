@@ -9,7 +9,7 @@ from disqued.bus.frame import Frame
 from disqued.core.cluster.peer import Peer
 from disqued.core.fates.fate import DONE, UNKNOWN
 from disqued.core.jobs.codec import CorruptJob, unpack
-from disqued.core.jobs.job import ACKED, WAIT_REPL, Job, NodeIds
+from disqued.core.jobs.job import ACKED, NOBODY, WAIT_REPL, Job, NodeIds
 from disqued.core.runtime.counters import COPIES_REFUSED
 from disqued.core.runtime.outbox import confirm_copy
 from disqued.core.runtime.state import NodeState
@@ -65,6 +65,16 @@ def _take(state: NodeState, peer: Peer, job: Job, sent_holders: bytes, message_f
         send_setack(state, job, peer)  # the sender adds it once more and must not have it delivered
     elif not message_flags & kinds.NOREPLY:
         confirm_copy(state, peer, job.id, had)
+        if message_flags & kinds.REPAIRED:
+            _tell_holders(state, peer, job)
+
+
+def _tell_holders(state: NodeState, sender: Peer, job: Job) -> None:
+    """Tell the holders other than the sender that this node has a copy too, so that none of them makes another one."""
+    for node_id in job.delivered or NOBODY:
+        peer = state.view.peers.get(node_id)
+        if peer is not None and peer is not sender and peer.features & kinds.FEATURE_REPAIR:
+            confirm_copy(state, peer, job.id)
 
 
 def _keep(state: NodeState, peer: Peer, job: Job, listed: NodeIds, dummy: Job | None, message_flags: i64) -> bool:

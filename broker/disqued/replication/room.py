@@ -184,6 +184,15 @@ class ReplicationRoom(Room):
         """Ask for the copies of a job that was moved, as after SYNC."""
         self.followed.follow(job, confirmed, 0)
 
+    def peer_restarted(self, peer: Peer) -> None:
+        """The node must confirm again what it confirmed before."""
+        state = self.state
+        lost: NodeIds = (peer.id,)
+        for wait in self.waits.values():
+            wait.job.confirmed = state.holders.without(confirmed_by(wait.job), lost)
+            wait.job.era = state.lifecycle.table.era
+        self.followed.forget_confirmations(lost)
+
     def peer_up(self, _peer: Peer) -> None:
         """A node can be asked again: check now what waits for one."""
         timers = self.state.lifecycle.timers

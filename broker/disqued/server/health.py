@@ -1,9 +1,9 @@
 """Probes: whether the node runs (`/livez`), serves clients (`/readyz`), and can be stopped safely (`/stopz`).
 
 Call `/stopz?timeout=30` before you stop the node, for example in a Kubernetes preStop hook. It answers as soon as all
-other nodes are available, or when the timeout in seconds is over. The status is always 200, because the node will be
-stopped anyway; the text says whether it is safe. The number of waiting requests is limited only by that of
-connections, so that nobody can keep the preStop hook out.
+other nodes are available and no copy of a job is missing, or when the timeout in seconds is over. The status is always
+200, because the node will be stopped anyway; the text says whether it is safe. The number of waiting requests is
+limited only by that of connections, so that nobody can keep the preStop hook out.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from disqued.bus import kinds
 from disqued.httproutes import BAD_REQUEST, OK, UNAVAILABLE, Exchange, Route
 from disqued.leaving.progress import jobs_left
 from disqued.persistence.room import aof_of
+from disqued.repair.room import repair_of
 from disqued.server.httpport import MOST_CONNECTIONS
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def why_not_safe(state: NodeState) -> str:
             return f"{_name(peer)} does not answer"
         if peer.flags & kinds.NODE_LEAVING:
             return f"{_name(peer)} is leaving the cluster"
-    return ""
+    return repair_of(state).waits_for()
 
 
 def _name(peer: Peer) -> str:

@@ -78,6 +78,13 @@ class Holders:
             return node_ids
         return self.keep(tuple(dict.fromkeys(node_ids + more)))
 
+    def without(self, node_ids: NodeIds, removed: NodeIds) -> NodeIds:
+        """The list without the nodes of another list; the same object if it has none of them."""
+        for node_id in removed:
+            if lists(node_ids, node_id):
+                return self.keep(tuple([listed for listed in node_ids if listed not in removed]))
+        return node_ids
+
     def complete(self, job: Job, view: ClusterView) -> None:
         """Add all members to the holders of a job whose list may be incomplete. Does nothing to any other job.
 

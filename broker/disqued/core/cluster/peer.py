@@ -63,6 +63,12 @@ class Peer:
         self.features: i64 = 0
         """The extensions of the original's protocol that it understands (`bus.extension`)."""
         self.incarnation = NOBODY
+        self.data_id = b""
+        """The data ID that it announced last; empty if none. It lost its jobs when this changes."""
+        self.data_known: bool = False
+        """Whether it announced its data ID since it started."""
+        self.free_bytes: i64 = 0
+        """Its free memory, as it announced it; 0 if unknown."""
         self.skew_ms: i64 = 0
         """How far its clock is ahead of the clock of this node."""
         self.skew_known: bool = False

@@ -38,6 +38,8 @@ class ClusterView:
         """Whether the zones of the reachable nodes, or theirs and that of this node, differ; an unknown one counts."""
         self.external = b""
         """The address that this node announces for clients outside; empty if none."""
+        self.data = b""
+        """The data ID and the free memory that this node announces (DATAID); empty until they are known."""
         self.leaving: bool = False
         """Whether this node moves its jobs to the others."""
         self.leaves_to_end: bool = False

@@ -33,6 +33,19 @@ class ZoneSpread:
         """Lower ranks are preferred: zones with fewer copies. An unknown zone may be one with or without a copy."""
         return 2 * i64(self._copies.get(peer.zone, 0)) if peer.zone else 1
 
+    def fewest(self, peers: list[Peer]) -> list[Peer]:
+        """The peers in the zones that have the fewest copies; `peers` must not be empty."""
+        found: list[Peer] = []
+        fewest: i64 = 0
+        for peer in peers:
+            rank: i64 = self._rank(peer)
+            if not found or rank < fewest:
+                found = []
+                fewest = rank
+            if rank == fewest:
+                found.append(peer)
+        return found
+
     def take(self, peers: list[Peer], count: i64) -> list[Peer]:
         """Choose up to `count` of the peers, which get a copy. Among equals, those that come first are chosen."""
         left = list(peers)

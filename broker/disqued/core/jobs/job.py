@@ -112,6 +112,7 @@ class Job(Timed):
         self.state: u8 = WAIT_REPL
         self.flags: u8 = 0
         self.gc_retry: u8 = 0
+        """Of an acknowledged job: how often its holders were asked. Of any other one: its era (`era`)."""
         self.place: u8 = NOWHERE
 
     # Values that are read rarely share 32 bits each: with 8 bytes more, the allocator would give a job 16.
@@ -162,6 +163,18 @@ class Job(Timed):
     def is_known_as_done(self) -> bool:
         """Whether it is acknowledged, and not because it was moved, or for a reason that this node does not know."""
         return self.state == ACKED and self.requeue_at_ms != NOT_DONE
+
+    @property
+    def era(self) -> i64:
+        """As of which era of the job table its list of holders is right, while it is not acknowledged.
+
+        A node that started again in this era or before, and lost its jobs, got its copy of the job afterwards.
+        """
+        return i64(self.gc_retry)
+
+    @era.setter
+    def era(self, number: i64) -> None:
+        self.gc_retry = u8(number)
 
     @property
     def is_unfinished(self) -> bool:

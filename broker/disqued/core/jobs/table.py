@@ -17,6 +17,7 @@ from disqued.core.jobs.attributes import ORIGIN_ID
 from disqued.core.jobs.job import Job
 
 SHARDS: Final = 256
+LAST_ERA: Final = 255
 _CELLS_PER_SHARD: Final = 64
 _SMALL_DICT_BYTES: Final = 4096
 _ENTRY_BYTES: Final = 200
@@ -64,6 +65,12 @@ class JobTable:
         """The jobs whose IDs were given or derived."""
         self.chains: dict[bytes, list[Job]] = {}
         """The successors of jobs that were moved, by the ID of the first job of their chain."""
+        self.era: i64 = 0
+        """Changes when another node starts again; from 0 to 255. See `Job.era`."""
+
+    def begin_era(self) -> None:
+        """Another node started again: jobs that are registered from now on have another era."""
+        self.era = (self.era + 1) & LAST_ERA
 
     def get(self, job_id: bytes) -> Job | None:
         """The job with this well-formed ID, or None."""
@@ -75,6 +82,8 @@ class JobTable:
         self.count += 1
         if job.expire_at_s > self.latest_expiry_s:
             self.latest_expiry_s = job.expire_at_s
+        if not job.is_dummy:
+            job.era = self.era
         if job.is_named:
             self.note_named(job)
 

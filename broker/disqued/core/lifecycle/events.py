@@ -217,8 +217,15 @@ class Listener:
     def peer_connected(self, peer: Peer) -> None:
         """A node sends on a new link that it opened. What it sent on the one before may be lost."""
 
+    def peer_restarted(self, peer: Peer) -> None:
+        """A node started again, maybe without its jobs: what it confirmed before does not count. A new era began."""
+
     def peer_forgotten(self, peer: Peer) -> None:
         """A node is no longer a member."""
+
+    def repair_status(self, *, now: bool) -> Fields:  # noqa: ARG002 - nobody hears
+        """How many jobs have too few copies, for CLUSTER REPAIR; `now`: lost copies must be looked for."""
+        return []
 
     def cluster_reset(self) -> None:
         """CLUSTER RESET: this node forgets the cluster, and what its members share."""
@@ -280,7 +287,9 @@ class Events(Listener):
         self._leaving_status: list[Listener] = []
         self._peer_up: list[Listener] = []
         self._peer_connected: list[Listener] = []
+        self._peer_restarted: list[Listener] = []
         self._peer_forgotten: list[Listener] = []
+        self._repair_status: list[Listener] = []
         self._cluster_reset: list[Listener] = []
 
     def add(self, listener: Listener) -> None:
@@ -564,6 +573,15 @@ class Events(Listener):
         """Pass the event on."""
         for listener in self._peer_connected:
             listener.peer_connected(peer)
+
+    def peer_restarted(self, peer: Peer) -> None:
+        """Pass the event on."""
+        for listener in self._peer_restarted:
+            listener.peer_restarted(peer)
+
+    def repair_status(self, *, now: bool) -> Fields:
+        """Return the fields of all rooms."""
+        return [field for listener in self._repair_status for field in listener.repair_status(now=now)]
 
     def peer_forgotten(self, peer: Peer) -> None:
         """Pass the event on."""
