@@ -40,7 +40,7 @@ SECTIONS = {
     "Admission": "keys_remembered jobs_deduplicated adds_refused_full jobs_dropped_oldest copy_to_refused",
     "Replication": "replications_waiting replication_timeouts external_replications async_held_back "
     "async_copies_missing sync_copies_missing copies_kept copies_refused",
-    "Delivery": "duplicate_enqueues_dropped requeues_prevented stale_refused",
+    "Delivery": "duplicate_enqueues_dropped requeues_prevented claims stale_refused",
     "Acks": "acked_jobs ack_collections dummy_acks_made dummy_acks_collected dummy_acks_dropped acks_forwarded "
     "finished_jobs_forgotten_early",
     "Federation": "queues_asked_for queues_wanted_elsewhere jobs_imported imported_at_most_once jobs_exported",
@@ -102,6 +102,7 @@ def test_the_server_section_says_what_runs(local: LocalNode, client: LocalClient
         "addjob-until",
         "addjob-withcopies",
         "getjob-frompattern",
+        "getjob-withclaim",
         "getjob-withmeta",
         "getjob-withrequeue",
         "nack-claim",

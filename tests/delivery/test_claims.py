@@ -1,4 +1,4 @@
-"""Claims: which commands of a worker are refused because its job was delivered again since."""
+"""Claims: which deliveries have one, and which commands of a worker are refused because of a later one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from disqued.core.runtime.claiming import learn_claim
 from disqued.testing.cluster import Cluster
-from disqued.testing.local import LocalClient, LocalNode
+from disqued.testing.local import LocalClient, LocalNode, Reply
 from replication.adding import adding, id_of
 
 CLAIM = 1_800_000_000_000 << 16 | 7
@@ -136,4 +136,201 @@ def test_a_successor_has_the_claim_of_the_job_before(local: LocalNode, client: L
     assert isinstance(letters, list)
     successor = letters[0][1]  # type: ignore[index]
     assert isinstance(successor, bytes)
-    assert client.show(successor)["claim"] == CLAIM
+    claim = client.show(successor)["claim"]
+    assert isinstance(claim, int)
+    assert claim > CLAIM
+
+
+# --- claims with deliveries -------------------------------------------------------------------------------------------
+
+
+def taken(client: LocalClient, *options: str, by: str = "FROM", queue: str = "mail") -> dict[bytes, int]:
+    """Take a job with a claim: what the reply has of it behind ID and body."""
+    jobs = client.call("GETJOB", "NOHANG", "WITHCLAIM", *options, by, queue)
+    assert isinstance(jobs, list)
+    return fields_of(jobs)
+
+
+def fields_of(jobs: Reply) -> dict[bytes, int]:
+    assert isinstance(jobs, list)
+    (job,) = jobs
+    assert isinstance(job, list)
+    return dict(zip(job[3::2], job[4::2], strict=True))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("by", "queue"), [("FROM", "mail"), ("FROMPATTERN", "m*")])
+def test_a_delivery_has_its_claim_and_the_time_of_the_lease(
+    local: LocalNode, client: LocalClient, by: str, queue: str
+) -> None:
+    client.add("mail", "body", "RETRY", 300)
+    local.run(seconds=30)
+    before_ms = local.now_ms
+    found = taken(client, by=by, queue=queue)
+    assert list(found) == [b"claim", b"lease"]
+    assert found[b"claim"] >> 16 == before_ms
+    assert abs(found[b"lease"] - 300_000) <= 250
+    assert b"claims:1\r\n" in client.raw("INFO", "delivery")
+
+
+def test_the_claim_stands_behind_the_counters_and_before_the_metadata(client: LocalClient) -> None:
+    client.add("mail")
+    found = taken(client, "WITHCOUNTERS", "WITHMETA", "WITHREQUEUE")
+    assert list(found) == [
+        b"nacks",
+        b"additional-deliveries",
+        b"requeue-in-ms",
+        b"claim",
+        b"lease",
+        b"meta",
+        b"priority",
+    ]
+
+
+@pytest.mark.parametrize("by", [("FROM", "mail"), ("FROMPATTERN", "m*")])
+def test_a_client_that_waited_gets_a_claim(local: LocalNode, client: LocalClient, by: tuple[str, str]) -> None:
+    worker = local.client()
+    worker.send("GETJOB", "WITHCLAIM", *by)
+    client.add("mail")
+    assert fields_of(worker.next_reply())[b"claim"] >> 16 == local.now_ms
+
+
+def test_many_jobs_have_different_claims_or_are_different_jobs(client: LocalClient) -> None:
+    for _ in range(700):
+        client.add("mail")
+    jobs = client.call("GETJOB", "WITHCLAIM", "COUNT", 700, "FROM", "mail")
+    assert isinstance(jobs, list)
+    assert len({(job[1], job[4]) for job in jobs}) == 700  # type: ignore[index]
+    assert all(job[4] > 0 for job in jobs)  # type: ignore[index, operator]
+
+
+def test_each_delivery_has_a_greater_claim(local: LocalNode, client: LocalClient) -> None:
+    job_id = client.add("mail", "body", "RETRY", 300)
+    claims = []
+    for _ in range(5):
+        claims.append(taken(client)[b"claim"])
+        client.call("NACK", job_id, "CLAIM", claims[-1])
+    assert claims == sorted(set(claims))
+    assert {claim & 0xFFFF for claim in claims} == {int(local.node.state.view.claim_number)}
+
+
+def test_a_delivery_without_a_claim_ends_the_one_before(client: LocalClient) -> None:
+    job_id = client.add("mail", "body", "RETRY", 300)
+    claim = taken(client)[b"claim"]
+    client.call("NACK", job_id, "CLAIM", claim)
+    assert client.take("mail") == [job_id]
+    assert str(client.call("ACKJOB", job_id, "CLAIM", claim)).startswith("STALE")
+
+
+def test_a_job_that_waits_in_its_queue_can_still_be_acknowledged_under_its_last_claim(
+    local: LocalNode, client: LocalClient
+) -> None:
+    """The work is done, and nobody else has begun it."""
+    job_id = client.add("mail", "body", "RETRY", 5)
+    claim = taken(client)[b"claim"]
+    local.run(seconds=6)
+    assert client.show(job_id)["state"] == b"queued"
+    assert client.call("ACKJOB", job_id, "CLAIM", claim) == 1
+
+
+def test_a_job_that_is_delivered_at_most_once_has_a_claim(client: LocalClient) -> None:
+    job_id = client.add("mail", "body", "RETRY", 0, "REPLICATE", 1)
+    found = taken(client)
+    assert found[b"lease"] == -1
+    assert client.call("ACKJOB", job_id, "CLAIM", found[b"claim"]) == 1
+
+
+def test_memory_is_counted_with_the_claim(local: LocalNode, client: LocalClient) -> None:
+    memory = local.node.state.lifecycle.memory
+    client.call("QLEN", "mail")
+    client.add("mail", "body", "RETRY", 300)
+    before = memory.used_bytes
+    claim = taken(client)[b"claim"]
+    assert memory.used_bytes > before
+    (job,) = local.node.state.lifecycle.table.jobs()
+    client.call("ACKJOB", job.id, "CLAIM", claim)
+    client.add("mail", "body", "RETRY", 300)
+    assert memory.used_bytes == before
+
+
+def test_no_claims_are_given_in_quarantine(local: LocalNode, client: LocalClient) -> None:
+    """Workers that wait for a claim get the error, and the jobs are delivered to others."""
+    job_id = client.add("mail", "body", "RETRY", 300)
+    client.take("mail")
+    claiming, by_pattern, plain = (local.client() for _ in range(3))
+    claiming.send("GETJOB", "WITHCLAIM", "FROM", "mail")
+    by_pattern.send("GETJOB", "WITHCLAIM", "FROMPATTERN", "m*")
+    plain.send("GETJOB", "FROM", "mail")
+    local.node.state.clock_refusal = "CLOCK too far ahead"
+    assert str(client.call("GETJOB", "WITHCLAIM", "FROM", "mail")) == "CLOCK too far ahead"
+    for _ in range(2):
+        client.call("NACK", job_id)
+    assert str(claiming.next_reply()) == "CLOCK too far ahead"
+    assert isinstance(plain.next_reply(), list)
+    assert str(by_pattern.next_reply()) == "CLOCK too far ahead"
+    assert client.call("QLEN", "mail") == 1
+    assert client.call("WORKING", job_id) == 300
+
+
+# --- in a cluster -----------------------------------------------------------------------------------------------------
+
+
+def ahead_by(skew_ms: int) -> Cluster:
+    """Two nodes; the clock of the first one is ahead."""
+    cluster = Cluster(2, meet=False)
+    cluster.members[0].skew_ms = skew_ms
+    for member in cluster.members:
+        member.jump()
+    cluster.meet()
+    cluster.run(seconds=10)
+    return cluster
+
+
+def imported(cluster: Cluster, worker: LocalClient) -> dict[bytes, int]:
+    """Take a job with a claim at a node that has none of the queue."""
+    worker.send("GETJOB", "WITHCLAIM", "FROM", "mail")
+    cluster.until(lambda: not worker.silent, within_s=5)
+    return fields_of(worker.next_reply())
+
+
+def test_the_next_claim_is_greater_on_a_node_that_knows_the_one_before_whatever_the_clocks_say() -> None:
+    """T3: the job moves to the other node with its claim, and this one knows that it is queued there."""
+    cluster = ahead_by(3_600_000)
+    client = cluster.members[0].client()
+    job_id = client.add("mail", "body", "RETRY", 300, "REPLICATE", 1)
+    early = taken(client)[b"claim"]
+    client.call("NACK", job_id, "CLAIM", early)
+    worker = cluster.members[1].client()
+    assert imported(cluster, worker)[b"claim"] > early
+    for member in cluster.members:
+        assert str(member.client().call("ACKJOB", job_id, "CLAIM", early)).startswith("STALE")
+
+
+def test_a_job_that_comes_back_after_its_lease_has_a_greater_claim_without_any_message() -> None:
+    """T2: the clocks differ by less than RETRY, and the second node learns nothing about the first delivery."""
+    cluster = ahead_by(4_000)
+    first, second = cluster.members
+    client = adding(cluster, "RETRY", 5, "REPLICATE", 2)
+    job_id = id_of(cluster, client)
+    cluster.partition([first], [second])
+    early = taken(client)[b"claim"]
+    cluster.until(lambda: second.admin.call("QLEN", "mail") == 1)
+    late = taken(second.client())[b"claim"]
+    assert late > early
+    cluster.heal()
+    cluster.run(seconds=6)
+    assert str(client.call("ACKJOB", job_id, "CLAIM", early)).startswith("STALE")
+
+
+def test_a_claim_of_the_node_that_queued_the_job_is_not_ended_by_its_late_message(pair: Cluster) -> None:
+    """The worker comes with its claim before the first node hears that the second one has queued the job."""
+    first, second = pair.members
+    client = adding(pair, "RETRY", 5, "REPLICATE", 2)
+    job_id = id_of(pair, client)
+    client.take("mail")
+    pair.partition([first], [second])
+    pair.until(lambda: second.admin.call("QLEN", "mail") == 1)
+    claim = taken(second.client())[b"claim"]
+    assert client.call("WORKING", job_id, "CLAIM", claim) == 5
+    pair.heal()
+    pair.run(seconds=4)
+    assert client.call("WORKING", job_id, "CLAIM", claim) == 5

@@ -47,7 +47,7 @@ def test_a_written_file_is_read_back(seed: bytes, port: int, ip: bytes, leaving:
     view = ClusterView(seed.hex().encode(), port)
     view.ip = ip
     view.leaving = leaving
-    assert decode(encode(view)) == Saved(view.node_id, leaving, ip, [])
+    assert decode(encode(view)) == Saved(view.node_id, leaving, ip)
 
 
 @pytest.mark.parametrize(

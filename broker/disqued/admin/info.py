@@ -48,6 +48,7 @@ _EXTENSIONS: Final = (
     "addjob-until",
     "addjob-withcopies",
     "getjob-frompattern",
+    "getjob-withclaim",
     "getjob-withmeta",
     "getjob-withrequeue",
     "nack-claim",

@@ -65,6 +65,8 @@ SETREC: Final = 55
 """SETACK with what is known about the end of the job."""
 DATAID: Final = 60
 """Which jobs the sender may have (its data ID), and its free memory."""
+TOKENBITS: Final = 63
+"""The number of the sender in its claims."""
 LISTS: Final = {SETACK: SETACKS, GOTACK: GOTACKS, DELJOB: DELJOBS, GOTJOB: GOTJOBS}
 """The types of messages about one job that a node sends as one message about many, to nodes with the feature."""
 FEATURE_LISTS: Final = 4
@@ -77,6 +79,8 @@ FEATURE_FATES: Final = 4096
 """Understands JOBASK, JOBTOLD and SETREC, and NOT_DONE in a DELJOB."""
 FEATURE_REPAIR: Final = 32768
 """Understands DATAID, and REPAIRED in a REPLJOB."""
+FEATURE_CLAIMS: Final = 16384
+"""Understands TOKENBITS."""
 
 UNKNOWN: Final = 0
 KNOWN: Final = 1

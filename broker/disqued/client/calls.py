@@ -130,24 +130,33 @@ def get(
     nohang: bool = False,
     with_counters: bool = False,
     with_requeue: bool = False,
+    with_claim: bool = False,
     with_meta: bool = False,
 ) -> Call[list[Job]]:
     """Fetch up to `count` jobs from one or several queues, in the order given (Disque command GETJOB).
 
     Waits up to `timeout_ms` for a job (0 means no timeout), or not at all with `nohang`. Returns an empty list if no
     job arrives in time. A job that is not acknowledged within its retry time is delivered again, to any worker.
-    `with_requeue` requests the time until then, `Job.requeue_in_ms`, and `with_meta` what `add` gave with the body,
-    `Job.meta` and `Job.priority`; nodes of the original refuse both.
+    `with_requeue` requests the time until then, `Job.requeue_in_ms`, `with_meta` what `add` gave with the body,
+    `Job.meta` and `Job.priority`, and `with_claim` the number of the delivery, `Job.claim`; nodes of the original
+    refuse all three.
 
     Raises:
-        ResponseError: `ERR syntax error`, the node does not know `with_requeue` or `with_meta`.
+        ResponseError: `ERR syntax error`, the node does not know one of the options.
+        ClockError: with `with_claim`, the clock of every reachable node is too far ahead.
         NodeLeaving: every reachable node is leaving its cluster.
     """
     names = (queues,) if isinstance(queues, str) else tuple(queues)
     if not names:
         raise ValueError("get() needs at least one queue")
     wait_s = 0.0 if nohang else seconds(timeout_ms)
-    flags = flag_words(NOHANG=nohang, WITHCOUNTERS=with_counters, WITHREQUEUE=with_requeue, WITHMETA=with_meta)
+    flags = flag_words(
+        NOHANG=nohang,
+        WITHCOUNTERS=with_counters,
+        WITHREQUEUE=with_requeue,
+        WITHCLAIM=with_claim,
+        WITHMETA=with_meta,
+    )
     arguments = ("GETJOB", *flags, "TIMEOUT", timeout_ms, "COUNT", count, "FROM", *names)
     return Call(arguments, replies.jobs, repeat=True, wait_s=wait_s)
 
@@ -160,6 +169,7 @@ def get_matching(
     nohang: bool = False,
     with_counters: bool = False,
     with_requeue: bool = False,
+    with_claim: bool = False,
     with_meta: bool = False,
 ) -> Call[list[Job]]:
     """Fetch up to `count` jobs, at most 512, from the queues that match one of up to 16 patterns (GETJOB FROMPATTERN).
@@ -178,6 +188,7 @@ def get_matching(
         nohang=nohang,
         with_counters=with_counters,
         with_requeue=with_requeue,
+        with_claim=with_claim,
         with_meta=with_meta,
     )
     at = model.arguments.index("FROM")

@@ -117,6 +117,8 @@ def _job(items: list[Reply]) -> Job:
         _optional_integer(named.get("requeue-in-ms")),
         optional(body)(named.get("meta")),
         _optional_integer(named.get("priority")),
+        _optional_integer(named.get("claim")),
+        _optional_integer(named.get("lease")),
     )
 
 
@@ -162,6 +164,7 @@ def job_details(reply: Reply) -> JobDetails:
         body=optional(body)(field("body")),
         priority=integer(named.get("priority", 0)),
         meta=body(named.get("meta", b"")),
+        claim=_optional_integer(named.get("claim")),
         reason=optional(text)(named.get("reason")),
         origin_queue=optional(text)(named.get("origin-queue")),
         origin_id=optional(job_id)(named.get("origin-id")),

@@ -44,10 +44,11 @@ class Added:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A fetched job. The counters, the metadata and the priority are None unless the call requested them.
+    """A fetched job. The counters, the metadata, the priority and the claim are None unless the call requested them.
 
     `requeue_in_ms` is the time until the node delivers the job again, unless it is acknowledged or renewed: -1 for
-    never, None if the call did not request it.
+    never, None if the call did not request it. `claim` is a number that is greater than that of any delivery of the job
+    before: pass it to `ack`, `nack` and `working`, and to what the handler writes to. `lease_ms` is `requeue_in_ms`.
     """
 
     queue: str
@@ -58,6 +59,8 @@ class Job:
     requeue_in_ms: int | None = None
     meta: bytes | None = None
     priority: int | None = None
+    claim: int | None = None
+    lease_ms: int | None = None
 
     @property
     def attempts(self) -> int | None:
@@ -95,6 +98,8 @@ class JobDetails:
     body: bytes | None
     priority: int = 0
     meta: bytes = b""
+    claim: int | None = None
+    """The greatest claim of the job that the node knows; None if there is none."""
     reason: str | None = None
     """Why the job failed last, as a worker or a node said."""
     origin_queue: str | None = None

@@ -31,6 +31,7 @@ REQUEUED_ELSEWHERE: Final = Counter(
 DUPLICATE_ENQUEUES_DROPPED: Final = Counter(
     "duplicate_enqueues_dropped", "Jobs taken out of a queue because another node queued them too."
 )
+CLAIMS: Final = Counter("claims", "Deliveries with a claim.")
 REQUEUES_PREVENTED: Final = Counter(
     "requeues_prevented", "Requeues by other nodes that this one prevented: it has the job queued, or with a worker."
 )
@@ -42,6 +43,7 @@ COUNTERS: Final = (
     REQUEUED_ELSEWHERE,
     DUPLICATE_ENQUEUES_DROPPED,
     REQUEUES_PREVENTED,
+    CLAIMS,
     STALE_REFUSED,
 )
 

@@ -8,7 +8,7 @@ cluster other nodes may have jobs of it, so it is made at once, unless memory is
 
 WITHREQUEUE is an extension, which INFO announces (`disqued_extensions`): the reply says for each job when this node
 delivers it again, so that a worker that finishes before needs no WORKING. So is WITHMETA: the reply has the META and
-the PRIORITY that ADDJOB gave to the job.
+the PRIORITY that ADDJOB gave to the job, and WITHCLAIM: each job has a claim (`claim`).
 """
 
 from __future__ import annotations
@@ -18,18 +18,21 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
-from disqued.core.clients.blocked import COUNTERS, META, REQUEUE
+from disqued.core.clients.blocked import CLAIM, COUNTERS, META, REQUEUE
 from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
 from disqued.core.commands.longreply import LongReply
 from disqued.core.jobs.attributes import META as META_TAG
 from disqued.core.jobs.attributes import Attributes
+from disqued.core.jobs.claims import claim_of
 from disqued.core.jobs.job import Job
 from disqued.core.memory.accounting import FULL
 from disqued.core.queues.queue import PAUSED_OUT, Queue
+from disqued.core.runtime.claiming import claims_refused
 from disqued.core.runtime.slices import run_long
 from disqued.core.runtime.state import NodeState
 from disqued.core.runtime.waiting import block, block_on_patterns
+from disqued.delivery.claim import grant, is_claimed
 from disqued.delivery.counters import DELIVERY_AGE, JOBS_DELIVERED
 from disqued.delivery.frompattern import next_queue, patterns_of
 from disqued.errors import CommandSyntaxError, NodeLeaving, OutOfMemory, ReplyError
@@ -54,7 +57,7 @@ class GetJob:
         self.timeout_ms: i64 = 0
         self.wait: bool = True
         self.fields: i64 = 0
-        """What the reply has of each job besides queue, ID and body: the sum of `COUNTERS`, `REQUEUE` and `META`."""
+        """What the reply has of each job besides queue, ID, body: a sum of `COUNTERS`, `REQUEUE`, `META`, `CLAIM`."""
         self.first_queue: i64 = 0
         """Index of the first queue name, or pattern, among the words of the request."""
         self.by_pattern: bool = False
@@ -91,6 +94,8 @@ def _parse(args: list[bytes]) -> GetJob:
             options.fields |= REQUEUE
         elif word == b"WITHMETA":
             options.fields |= META
+        elif word == b"WITHCLAIM":
+            options.fields |= CLAIM
         elif word == b"COUNT":
             index += 1
             options.count = _count(args[index])
@@ -118,6 +123,9 @@ def append_job(out: list[bytes], queue: Queue, job: Job, fields: i64, now_ms: i6
         out.append(b"$21\r\nadditional-deliveries\r\n" + writer.integer(job.additional_deliveries))
     if fields & REQUEUE:
         out.append(b"$13\r\nrequeue-in-ms\r\n" + writer.integer(_requeue_in_ms(job, now_ms)))
+    if fields & CLAIM:
+        out.append(b"$5\r\nclaim\r\n" + writer.integer(claim_of(job)))
+        out.append(b"$5\r\nlease\r\n" + writer.integer(_requeue_in_ms(job, now_ms)))
     if fields & META:
         _append_meta(out, job.extra)
 
@@ -139,6 +147,8 @@ def _prefix(queue: Queue, fields: i64) -> bytes:
         length += 4
     if fields & REQUEUE:
         length += 2
+    if fields & CLAIM:
+        length += 4
     if fields & META:
         length += 4
     return b"*%d" % length + queue.reply_prefix[2:]
@@ -154,6 +164,8 @@ def _requeue_in_ms(job: Job, now_ms: i64) -> i64:
 def getjob(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Reply with up to COUNT jobs, or block."""
     options = _parse(args)
+    if options.fields & CLAIM and claims_refused(state):
+        raise ReplyError(claims_refused(state))
     if options.by_pattern:
         _from_patterns(state, session, args[options.first_queue :], options)
         return
@@ -280,6 +292,8 @@ def _take(state: NodeState, queue: Queue) -> Job | None:
 def _append(state: NodeState, queue: Queue, job: Job, out: list[bytes], fields: i64) -> None:
     """Append a job that was taken to a reply."""
     now_ms = state.now_ms
+    if fields & CLAIM or is_claimed(job):
+        grant(state, job)
     append_job(out, queue, job, fields, now_ms)
     state.counters.observe(DELIVERY_AGE, max(now_ms - job.created_ms, 0))
 
@@ -325,8 +339,9 @@ COMMAND: Final[Command] = Command(
     getjob,
     "jobs",
     "Takes jobs from the first queues that have any, or waits for one.",
-    "[NOHANG] [TIMEOUT ms] [COUNT n] [WITHCOUNTERS] [WITHREQUEUE] [WITHMETA] FROM queue [queue ...]"
-    " | [NOHANG] [TIMEOUT ms] [COUNT n] [WITHCOUNTERS] [WITHREQUEUE] [WITHMETA] FROMPATTERN pattern [pattern ...]",
+    "[NOHANG] [TIMEOUT ms] [COUNT n] [WITHCOUNTERS] [WITHREQUEUE] [WITHCLAIM] [WITHMETA] FROM queue [queue ...]"
+    " | [NOHANG] [TIMEOUT ms] [COUNT n] [WITHCOUNTERS] [WITHREQUEUE] [WITHCLAIM] [WITHMETA]"
+    " FROMPATTERN pattern [pattern ...]",
     "O(queues + jobs)",
     most_words=4 * MOST_QUEUES,
     queues=_queues,

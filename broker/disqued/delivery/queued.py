@@ -65,7 +65,7 @@ def handle_queued(state: NodeState, peer: Peer, frame: Frame) -> None:
         tell_holders(state, job, state.bus.about_job(kinds.WORKING, job.id))
     else:
         lifecycle.end_lease(job)
-        end_claim(state, job)
+        end_claim(state, job, peer)
     if job.state == QUEUED:
         if precedes(job.id, peer.id, state.view.node_id):
             lifecycle.dequeue(job)

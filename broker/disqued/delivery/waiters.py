@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from disqued.core.clients.blocked import JobWait, WaitForJob
+from disqued.core.clients.blocked import CLAIM, JobWait, WaitForJob
 from disqued.core.jobs.job import Job
 from disqued.core.queues.queue import Queue
+from disqued.core.runtime.claiming import claims_refused
 from disqued.core.runtime.state import NodeState
-from disqued.core.runtime.waiting import unblock, wants_reply
+from disqued.core.runtime.waiting import release, unblock, wants_reply
+from disqued.delivery.claim import grant, is_claimed
 from disqued.delivery.counters import DELIVERY_AGE, JOBS_DELIVERED
 from disqued.delivery.getjob import append_job
+from disqued.errors import ReplyError
 
 
 def serve(state: NodeState) -> None:
     """Hand the jobs of all ready queues to the clients that wait for them, queues in the order they became ready.
 
-    A client that is being disconnected is skipped: a job delivered to it would be requeued late, or never.
+    A client that is being disconnected is skipped: a job delivered to it would be requeued late, or never. A client
+    that wants a claim gets an error if this node must not give one any more.
     """
     lifecycle = state.lifecycle
     ready = lifecycle.ready
@@ -28,6 +32,10 @@ def serve(state: NodeState) -> None:
             blocked = wait.blocked
             session = blocked.session
             if not session.closed:
+                if blocked.fields & CLAIM and claims_refused(state):
+                    release(state, blocked, ReplyError(claims_refused(state)).encode())
+                    wait = queue.first_wait
+                    continue
                 job = queue.type.release.take(queue, now_ms)
                 if job is None:
                     break
@@ -58,6 +66,9 @@ def _serve_patterns(state: NodeState, queue: Queue) -> None:
                 user = session.user
                 if user is not None and not user.rules.allows_queue(queue.name):
                     break
+                if blocked.fields & CLAIM and claims_refused(state):
+                    release(state, blocked, ReplyError(claims_refused(state)).encode())
+                    continue
                 job = queue.type.release.take(queue, state.now_ms)
                 if job is None:
                     return
@@ -71,6 +82,8 @@ def _deliver(state: NodeState, queue: Queue, job: Job, blocked: WaitForJob) -> N
     now_ms = state.now_ms
     state.counters.add(JOBS_DELIVERED)
     state.counters.observe(DELIVERY_AGE, max(now_ms - job.created_ms, 0))
+    if blocked.fields & CLAIM or is_claimed(job):
+        grant(state, job)
     if wants_reply(session):
         session.out.append(b"*1\r\n")
         append_job(session.out, queue, job, blocked.fields, now_ms)

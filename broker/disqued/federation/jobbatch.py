@@ -15,6 +15,7 @@ from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.codec import pack_plain
 from disqued.core.jobs.job import INCOMPLETE, NOBODY, Job
 from disqued.core.queues.queue import Queue
+from disqued.core.runtime.claiming import end_claim
 from disqued.core.runtime.outbox import send, send_when_logged
 from disqued.core.runtime.state import NodeState
 from disqued.federation.counters import JOBS_EXPORTED
@@ -74,6 +75,7 @@ class JobBatch:
             packed = self._bus_jobs.pack(job, state.now_ms, listed)
         else:
             packed = pack_plain(job, state.now_ms, listed)
+        end_claim(state, job, self.peer)
         self._packed.append(packed)
         self._bytes += len(packed)
         self.jobs += 1

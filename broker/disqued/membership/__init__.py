@@ -7,7 +7,7 @@ them through the core. Other rooms decide from the cluster view, which this room
 from disqued.bus import kinds
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.subsystem import Subsystem
-from disqued.membership import authentication, commands, external, hello, hostname, zone
+from disqued.membership import authentication, commands, external, hello, hostname, tokenbits, zone
 from disqued.membership.failure import handle_fail
 from disqued.membership.kept import NAME
 from disqued.membership.metrics import METRICS
@@ -77,6 +77,15 @@ SUBSYSTEM = Subsystem(
             "HELLO of the receiver shows that address to such clients",
             external.handle_external,
             feature=external.FEATURE_EXTERNAL,
+        ),
+        Message(
+            kinds.TOKENBITS,
+            "TOKENBITS",
+            kinds.OF_UNKNOWN,
+            "a node whose number in claims is not the one that its ID gives, to nodes with the feature",
+            "the receiver takes another number for itself if it has the same one and the greater ID",
+            tokenbits.handle_tokenbits,
+            feature=kinds.FEATURE_CLAIMS,
         ),
         Message(
             kinds.CHALLENGE,

@@ -1,4 +1,4 @@
-"""HOST, ZONE, EXTERNAL and DATAID: what a node tells the others of itself in a message of its own.
+"""HOST, ZONE, EXTERNAL, DATAID, TOKENBITS: what a node tells the others of itself in a message of its own.
 
 The message is sent to nodes with its feature: once per connection, when the value changes, and again after each PING
 from the node, which ignores what arrives before its own handshake is complete. The payload is the value; empty if none.
@@ -14,6 +14,7 @@ from disqued.bus import kinds
 from disqued.core.runtime import outbox
 from disqued.membership.external import FEATURE_EXTERNAL
 from disqued.membership.hostname import FEATURE_HOST
+from disqued.membership.tokenbits import announced
 from disqued.membership.zone import FEATURE_ZONE
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ _ANNOUNCEMENTS: Final = (
     Announcement(kinds.ZONE, FEATURE_ZONE, lambda view: view.zone),
     Announcement(kinds.EXTERNAL, FEATURE_EXTERNAL, lambda view: view.external),
     Announcement(kinds.DATAID, kinds.FEATURE_REPAIR, lambda view: view.data),
+    Announcement(kinds.TOKENBITS, kinds.FEATURE_CLAIMS, announced),
 )
 
 

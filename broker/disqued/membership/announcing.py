@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from disqued.bus.extension import cluster_digest, extension
 from disqued.bus.writer import FrameWriter
 from disqued.core.cluster.peer import BUS_PORT_DISTANCE
+from disqued.core.jobs.claims import default_number
 from disqued.core.jobs.jobid import JobIds
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def change_id(own: Membership, node_id: bytes) -> None:
     """Continue under another node ID."""
     state = own.state
     state.view.node_id = node_id
+    state.view.claim_number = default_number(node_id)
     state.view.refresh()
     state.job_ids = JobIds(node_id, state.host.random_bytes)
     announce(own)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disqued.membership import announcements, authentication, failure, forget, handshake, nodes, seeds
+from disqued.membership import announcements, authentication, failure, forget, handshake, nodes, seeds, tokenbits
 from disqued.membership.dialing import dial
 from disqued.membership.ping import send_ping
 from disqued.membership.saving import save_changes
@@ -47,8 +47,10 @@ def run(own: Membership) -> None:
         own.announcement_changed = False
         for peer in view.peers.values():
             send_ping(state, peer)
+    tokenbits.settle(own)
     announcements.announce(own)
     save_changes(own)
+    tokenbits.saved(own)
 
 
 def _extend_deadlines_after_pause(own: Membership) -> None:

@@ -39,6 +39,8 @@ class Membership(Room):
         """The number of rounds of the bus cron."""
         self.round_ms = 0
         """When the last round was done."""
+        self.numbers_checked = -1
+        """The generation of the view in which the numbers of the members in claims were compared (`tokenbits`)."""
         self.unsaved = False
         """Something changed that is not in the cluster configuration file yet."""
         self.save_failed = False

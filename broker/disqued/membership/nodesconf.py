@@ -2,7 +2,8 @@
 
 Each node has one line of six words, `id ip:port flags ping-sent pong-received link`, as CLUSTER NODES shows them. What
 the original does not store follows in lines that begin with `vars`, which the original ignores: `vars node ID`, then
-pairs, `host NAME`, `bus-port NUMBER`, `tls-port NUMBER`. Unknown flags and variables are ignored.
+pairs, `host NAME`, `bus-port NUMBER`, `tls-port NUMBER`, `claim-number NUMBER`. Unknown flags and variables are
+ignored.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from disqued.core.cluster.peer import BUS_PORT_DISTANCE, Peer
 from disqued.membership.addresses import MAX_PORT, is_name, literal
 from disqued.membership.announcing import announce
 from disqued.membership.kept import membership_of
+from disqued.membership.tokenbits import announced, parse
 
 if TYPE_CHECKING:
     from disqued.core.cluster.view import ClusterView
@@ -50,6 +52,7 @@ class SavedNode:
     host: bytes = b""
     bus_port: int = 0
     tls_port: int = 0
+    claim_number: int = -1
 
 
 @dataclass
@@ -59,6 +62,7 @@ class Saved:
     node_id: bytes
     leaving: bool
     ip: bytes = b""
+    claim_number: int = -1
     peers: list[SavedNode] = field(default_factory=list)
 
 
@@ -95,13 +99,18 @@ def encode(view: ClusterView) -> str:
 
 
 def _variables(view: ClusterView) -> Iterator[str]:
-    """A line for each node with a host name, an unusual bus port or a port for TLS."""
+    """A line for each node with a host name, an unusual bus port, a port for TLS or an unusual number in claims."""
+    number = announced(view).decode()
+    if number:
+        yield f"{_VARIABLES} node {view.node_id.decode()} claim-number {number}\n"
     for peer in view.peers.values():
         said = f" host {peer.host.decode()}" if peer.host else ""
         if peer.bus_port != peer.port + BUS_PORT_DISTANCE:
             said += f" bus-port {peer.bus_port}"
         if peer.tls_port:
             said += f" tls-port {peer.tls_port}"
+        if peer.claim_number >= 0:
+            said += f" claim-number {peer.claim_number}"
         if said and not peer.in_handshake:
             yield f"{_VARIABLES} node {peer.id.decode()}{said}\n"
 
@@ -129,7 +138,7 @@ def decode(text: str) -> Saved:
         raise ValueError("no line has the flag 'myself': the file does not say which node this is")
     own = myself[-1]
     peers = [node for node in found.values() if not node.flags & (kinds.NODE_MYSELF | kinds.NODE_HANDSHAKE)]
-    return Saved(own.id, own.flags & kinds.NODE_LEAVING != 0, own.ip, peers)
+    return Saved(own.id, own.flags & kinds.NODE_LEAVING != 0, own.ip, own.claim_number, peers)
 
 
 def _decode_node(words: list[str]) -> SavedNode:
@@ -164,12 +173,15 @@ def _decode_variables(found: dict[bytes, SavedNode], pairs: dict[str, str]) -> N
         node.host = host
     node.bus_port = _port(pairs.get("bus-port", ""))
     node.tls_port = _port(pairs.get("tls-port", ""))
+    node.claim_number = parse(pairs.get("claim-number", "").encode("utf-8", "replace"))
 
 
 def restore(state: NodeState, saved: Saved) -> None:
     """Start with the nodes of the file. `state` has the saved ID already."""
     view = state.view
     view.leaving = saved.leaving
+    if saved.claim_number >= 0:
+        view.claim_number = saved.claim_number
     own = membership_of(state)
     if not own.announced_ip:
         view.ip = saved.ip
@@ -178,6 +190,7 @@ def restore(state: NodeState, saved: Saved) -> None:
         peer = Peer(node.id, node.ip, node.port, node.flags, state.now_ms, node.bus_port)
         peer.host = node.host
         peer.tls_port = node.tls_port
+        peer.claim_number = node.claim_number
         peer.ping_sent_ms = state.now_ms if node.pinged else 0
         peer.pong_received_ms = state.now_ms if node.ponged else 0
         if not node.ip or not (node.bus_port or 0 < node.port <= MAX_PORT):

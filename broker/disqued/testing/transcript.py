@@ -8,6 +8,7 @@ files; with `--write` it rewrites them. The script knows these lines:
 | --- | --- |
 | `cluster 3 [directive=value ...]` | start so many nodes and have them meet; the clock of the transcript starts |
 | `nodes 2 [directive=value ...]` | start so many nodes that do not know each other |
+| `start 1234` | start one more node that knows no other one; its ID comes from this seed |
 | `1> ADDJOB mail body 0`, `1.worker> GETJOB FROM mail` | a client of node 1 sends a command |
 | `1.worker closes` | the client disconnects |
 | `wait 20ms`, `wait 5s` | virtual time passes |
@@ -105,7 +106,11 @@ class Stage:
         self._start_ms = self.cluster.network.now_ms
         self.cluster.network.watchers.append(self._on_frame)
         for member in self.cluster.members:
-            self._said[member.number] = len(member.host.log_lines)
+            self.listen_to(member)
+
+    def listen_to(self, member: Member) -> None:
+        """Show what the node logs from now on."""
+        self._said[member.number] = len(member.host.log_lines)
 
     def member(self, number: str) -> Member:
         """The node of that number."""
@@ -252,7 +257,7 @@ def _details(frame: Frame) -> Iterator[str]:
             holders = [listed[start : start + 40].decode() for start in range(0, len(listed), 40)]
             yield f"{job.id.decode()} ({job.queue.decode()}, holders {' '.join(holders)})"
             at = unpacked.end
-    elif frame.kind in {kinds.HOST, kinds.ZONE, kinds.EXTERNAL}:
+    elif frame.kind in {kinds.HOST, kinds.ZONE, kinds.EXTERNAL, kinds.TOKENBITS}:
         yield frame.payload.decode()
     elif frame.kind == kinds.SETTINGS:
         for told in decode(frame.payload):
@@ -309,6 +314,10 @@ def _wait(stage: Stage, words: list[str]) -> None:
     stage.wait(int(span[1]) * (1 if span[2] == "ms" else 1000))
 
 
+def _start(stage: Stage, words: list[str]) -> None:
+    stage.listen_to(stage.cluster.add(int(words[0])))
+
+
 def _secret(stage: Stage, words: list[str]) -> None:
     member = stage.member(words[0])
     member.host.secret_files["/secret"] = "\n".join(words[1:]).encode()
@@ -329,6 +338,7 @@ def _ask(stage: Stage, words: list[str]) -> None:
 
 _VERBS: Final[dict[str, Callable[[Stage, list[str]], None]]] = {
     "wait": _wait,
+    "start": _start,
     "cut": lambda stage, words: _links(stage, words, stage.cluster.cut),
     "repair": lambda stage, words: _links(stage, words, stage.cluster.repair),
     "heal": lambda stage, _: stage.cluster.heal(),

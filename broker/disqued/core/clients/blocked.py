@@ -21,6 +21,8 @@ REQUEUE: Final = 2
 """The time until the node queues the job again, `requeue-in-ms`."""
 META: Final = 4
 """What its producer gave with the body, `meta` and `priority`."""
+CLAIM: Final = 8
+"""The number of the delivery, `claim`, and how long the worker has the job, `lease`."""
 
 
 @mypyc_attr(acyclic=True)
@@ -30,7 +32,7 @@ class WaitForJob(Blocked):
     def __init__(self, session: Session, fields: i64) -> None:
         super().__init__(session)
         self.fields: i64 = fields
-        """What the reply has besides queue, ID and body: the sum of `COUNTERS`, `REQUEUE` and `META`."""
+        """What the reply has besides queue, ID and body: the sum of `COUNTERS`, `REQUEUE`, `META`, `CLAIM`."""
         self.waits: list[JobWait] = []
         self.patterns: list[QueuePattern] = []
         """The patterns it waits for, besides the queues."""

@@ -41,6 +41,8 @@ class Peer:
         """The zone that it announced; empty if unknown."""
         self.external = b""
         """The address for clients outside that it announced, as `host:port` or `host:port@tls-port`; empty if none."""
+        self.claim_number: i64 = -1
+        """Its number in claims that it announced; -1 for the one that its ID gives."""
         self.flags: i64 = flags
         self.created_ms: i64 = now_ms
         self.ping_sent_ms: i64 = 0

@@ -10,6 +10,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disqued.core.cluster.peer import Peer
+from disqued.core.jobs.claims import default_number
 
 JUST_GONE_TIMEOUTS: Final = 3
 """A member that does not answer is expected back for this many node timeouts. It is suspected after the first one, and
@@ -40,6 +41,10 @@ class ClusterView:
         """The address that this node announces for clients outside; empty if none."""
         self.data = b""
         """The data ID and the free memory that this node announces (DATAID); empty until they are known."""
+        self.claim_number: i64 = default_number(node_id)
+        """The number of this node in its claims; no other member has it (`membership.tokenbits`)."""
+        self.claim_refusal = ""
+        """The error reply to claims until that number is saved; empty otherwise."""
         self.leaving: bool = False
         """Whether this node moves its jobs to the others."""
         self.leaves_to_end: bool = False
@@ -69,6 +74,10 @@ class ClusterView:
             ):
                 count += 1
         return count
+
+    def claim_number_of(self, peer: Peer) -> i64:
+        """The number of another node in its claims."""
+        return peer.claim_number if peer.claim_number >= 0 else default_number(peer.id)
 
     def knows(self, node_id: bytes) -> bool:
         """Whether the node is this node or another known node."""

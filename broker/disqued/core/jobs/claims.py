@@ -9,6 +9,7 @@ no node has that number, so the claim before is stale although the next one is n
 from __future__ import annotations
 
 from typing import Final
+from zlib import crc32
 
 from mypy_extensions import i64
 
@@ -22,6 +23,12 @@ NO_NODE: Final = (1 << NODE_BITS) - 1
 """The number that no node has."""
 MOST: Final = (1 << 62) - 1
 """The greatest claim that is accepted, of the year 4199. Nobody can set a claim that no later one exceeds."""
+
+
+def default_number(node_id: bytes) -> i64:
+    """The number of a node in its claims, unless another node has the same one (`membership.tokenbits`)."""
+    number: i64 = crc32(node_id) & NO_NODE
+    return number if number != NO_NODE else 0
 
 
 def claim_of(job: Job) -> i64:

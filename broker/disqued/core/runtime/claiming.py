@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
+from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.attributes import with_claim
-from disqued.core.jobs.claims import claim_of, refusal, superseded
+from disqued.core.jobs.claims import NO_NODE, claim_of, refusal, superseded
 from disqued.core.jobs.job import Job
 from disqued.core.runtime.counters import STALE_REFUSED
 from disqued.core.runtime.state import NodeState
+
+
+def claims_refused(state: NodeState) -> str:
+    """Why this node must not give claims: its clock is too far ahead, or its number not saved. Empty if it may."""
+    return state.clock_refusal or state.view.claim_refusal
 
 
 def learn_claim(state: NodeState, job: Job, claim: i64) -> bool:
@@ -25,10 +31,15 @@ def learn_claim(state: NodeState, job: Job, claim: i64) -> bool:
     return True
 
 
-def end_claim(state: NodeState, job: Job) -> None:
-    """Another node queues the job, so that the claim known here is stale. Does nothing to jobs without a claim."""
+def end_claim(state: NodeState, job: Job, peer: Peer) -> None:
+    """Another node queues the job, so that the claim known here is stale. Does nothing to jobs without a claim.
+
+    A claim of that node itself may be newer than its message, because it can arrive by way of a third node.
+    """
     if job.extra is not None and job.extra.claimed:
-        learn_claim(state, job, superseded(claim_of(job)))
+        known = claim_of(job)
+        if known & NO_NODE != state.view.claim_number_of(peer):
+            learn_claim(state, job, superseded(known))
 
 
 def require_current(state: NodeState, job: Job, claim: i64) -> None:
