@@ -93,7 +93,7 @@ def test_each_command_has_a_category(admin: LocalClient) -> None:
         for key in command.keys:
             assert command.categories_of(key), key
             assert {one.encode() for one in command.categories_of(key)} <= set(names)
-    assert admin.call("ACL", "CAT", "producer") == [b"addjob", b"addto", b"newid"]
+    assert admin.call("ACL", "CAT", "producer") == [b"addjob", b"addto", b"newid", b"result", b"waitjob"]
     assert admin.raw("ACL", "CAT", "nosuch") == b"-ERR Unknown category 'nosuch'\r\n"
 
 

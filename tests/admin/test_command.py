@@ -25,8 +25,8 @@ ackjob -1 write fast | fastack -1 write fast | deljob -1 write fast | show 2 rea
 bgrewriteaof 1 readonly admin | qlen 2 readonly fast | qpeek 3 readonly | qstat 2 readonly fast | qscan -1 readonly
 jscan -1 readonly | enqueue -1 write denyoom fast | nack -1 write denyoom fast | dequeue -1 write fast
 working -2 write fast | pause -3 readonly fast | acl -2 admin loading | backup -2 readonly admin
-qconf -3 write | addto -5 write denyoom fast | movejob -4 write denyoom | redrive -2 write denyoom fast
-qcount -2 readonly | qpurge -2 write
+qconf -3 write | addto -5 write denyoom fast | newid -1 readonly fast | movejob -4 write denyoom
+redrive -2 write denyoom fast | qcount -2 readonly | qpurge -2 write | result 2 readonly fast | waitjob -4 readonly
 """
 """Of the original, and those that are ours; AUTH, HELLO and WORKING take more words here."""
 ROWS = [row.split() for line in TABLE.strip().splitlines() for row in line.split("|")]
@@ -80,7 +80,7 @@ def test_documentation_describes_arguments(client: LocalClient) -> None:
     documented = ask(client, "COMMAND", "DOCS", "addjob", "nosuch", "TIME")
     assert list(documented) == [b"addjob", b"time"]
     assert b"arguments" not in documented[b"time"]
-    queue, *_, asynchronous = documented[b"addjob"][b"arguments"]
+    queue, *_, asynchronous, _ = documented[b"addjob"][b"arguments"]
     assert queue == {b"name": b"queue", b"type": b"string"}
     assert asynchronous == {b"name": b"async", b"type": b"pure-token", b"token": b"ASYNC", b"flags": [b"optional"]}
 

@@ -186,6 +186,18 @@ def test_count_shows_the_jobs_of_all_nodes_by_state(disque: Disque) -> None:
     assert (row["nodes_answered"], row["nodes_known"]) == ("1", "1")
 
 
+def test_wait_shows_how_jobs_ended(disque: Disque) -> None:
+    done, gone = (disque.ok("addjob", "waited", body, "0", "retain", "60").strip() for body in ("one", "two"))
+    disque.ok("ackjob", done)
+    disque.ok("deljob", gone)
+    ended = {row["id"]: (row["outcome"], row["result"]) for row in rows(disque.ok("wait", done, gone))}
+    assert ended == {done: ("done", ""), gone: ("deleted", "")}
+    waiting = disque.ok("addjob", "waited", "three", "0").strip()
+    late = disque("wait", waiting, "--any", "--timeout", "50")
+    assert late.returncode == Exit.REFUSED
+    assert late.stderr == b"Not after 50 ms: the jobs have not ended, or no node knows them.\n"
+
+
 def test_purge_deletes_jobs_and_asks_for_the_name_on_a_terminal(disque: Disque) -> None:
     add(disque, "old", "one", "two")
     with disque.in_terminal("purge", "old") as terminal:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from disqued.client import NewJob, adding, calls, failing
+from disqued.client import NewJob, adding, calls, failing, fates
 from disqued.client.calls import Call
 
 ID = "D-01234567-abcdefghijklmnopqrstuvwx-05a1"
@@ -20,8 +20,8 @@ WORDS: dict[str, tuple[Call[Any], tuple[object, ...]]] = {
         ("ADDJOB", "q", "x", 0, "REPLICATE", 2, "DELAY", 3, "RETRY", 0, "TTL", 60, "MAXLEN", 9, "ASYNC"),
     ),
     "add before others": (
-        adding.add("q", "x", priority=-1, meta=b"trace 7"),
-        ("ADDJOB", "q", "x", 5000, "PRIORITY", -1, "META", b"trace 7"),
+        adding.add("q", "x", priority=-1, meta=b"trace 7", retain_s=60),
+        ("ADDJOB", "q", "x", 5000, "PRIORITY", -1, "META", b"trace 7", "RETAIN", 60),
     ),
     "add once": (
         adding.add("q", "x", key=b"\0k", window_s=60),
@@ -93,6 +93,12 @@ WORDS: dict[str, tuple[Call[Any], tuple[object, ...]]] = {
     "qlen": (calls.qlen("q"), ("QLEN", "q")),
     "qpeek": (calls.qpeek("q", -3), ("QPEEK", "q", -3)),
     "qstat": (calls.qstat("q"), ("QSTAT", "q")),
+    "result": (fates.result("D-1"), ("RESULT", "D-1")),
+    "wait": (fates.wait("D-1"), ("WAITJOB", "D-1", "WITHRESULT", "TIMEOUT", 0)),
+    "wait-any": (
+        fates.wait(["D-1", "D-2"], any=True, timeout_ms=700),
+        ("WAITJOB", "D-1", "D-2", "ANY", "WITHRESULT", "TIMEOUT", 700),
+    ),
     "qcount": (calls.qcount("q", timeout_ms=700), ("QCOUNT", "q", "TIMEOUT", 700)),
     "qpurge": (
         calls.qpurge("q", states=["queued", "leased"], before_ms=5, timeout_ms=700),
@@ -148,6 +154,8 @@ REPEATABLE: dict[str, tuple[Call[Any], bool]] = {
     "qlen": (calls.qlen("q"), True),
     "qpeek": (calls.qpeek("q"), True),
     "qstat": (calls.qstat("q"), True),
+    "result": (fates.result("D-1"), True),
+    "wait": (fates.wait("D-1"), True),
     "qcount": (calls.qcount("q"), True),
     "qpurge": (calls.qpurge("q"), True),
     "hello": (calls.hello(), True),
@@ -219,6 +227,7 @@ def test_add_jobs_adds_each_job_with_its_own_options() -> None:
         sync=2,
         priority=7,
         meta=b"m",
+        retain_s=9,
         asynchronous=True,
         repeat=True,
     )

@@ -22,7 +22,9 @@ from disqued.client import (
     ConnectionFailed,
     ConnectionLost,
     Consumer,
+    JobEnd,
     JobExists,
+    JobFate,
     JobId,
     NewJob,
     NodeLeaving,
@@ -126,6 +128,18 @@ def test_qstat_returns_statistics_of_a_queue(client: Any) -> None:
     client.add("mail", "x")
     stats = client.qstat("mail")
     assert (stats.name, stats.length, stats.jobs_in, stats.jobs_out, stats.pause) == ("mail", 1, 1, 0, "none")
+
+
+def test_the_end_of_a_job_is_known(client: Any) -> None:
+    job = client.add("mail", "x", retain_s=60)
+    assert client.result(job) == JobFate("waiting", None, None, None)
+    assert client.wait(job, timeout_ms=1) == {}
+    client.ack(job)
+    assert client.wait([job]) == {job: JobEnd("done", None)}
+    fate = client.result(job)
+    assert (fate.outcome, fate.claim, fate.result) == ("done", None, None)
+    assert fate.ended_ms is not None
+    assert client.result("D-00000000-" + "a" * 24 + "-05a1") is None
 
 
 def test_jobs_are_counted_and_listed_by_what_they_wait_for(client: Any) -> None:

@@ -21,8 +21,7 @@ def test_transcript_shows_what_happens(path: Path) -> None:
 
 def test_every_message_of_the_bus_is_in_a_transcript() -> None:
     sent = {name for path in FILES for name in MESSAGE.findall(path.read_text())}
-    watching = {"JOBASK", "JOBTOLD"}  # no command makes a node watch a job
-    assert sent == set(ROOMS.message_table.names.values()) - watching
+    assert sent == set(ROOMS.message_table.names.values())
 
 
 @pytest.mark.parametrize(

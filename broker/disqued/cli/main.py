@@ -34,6 +34,7 @@ VIEWS = {
     "settings": "list settings of queues",
     "jobs": "list jobs",
     "dead": "count or list dead letters of the cluster",
+    "wait": "wait until jobs have ended",
     "peek": "show queued jobs with their bodies",
     "console": "open the web console of a node",
     "aof": "inspect append-only files",

@@ -30,6 +30,7 @@ def add(
     sync: int | None = None,
     priority: int | None = None,
     meta: str | bytes | None = None,
+    retain_s: int | None = None,
     asynchronous: bool = False,
     repeat: bool = False,
 ) -> Call[JobId]:
@@ -55,6 +56,8 @@ def add(
         priority: Jobs with a higher priority are delivered first; default 0, and less than 0 is allowed. Each node
             orders the jobs that it has queued. Nodes of the original do not know it.
         meta: Up to 4 KiB beside the body, for example a trace ID; `get` returns it with `with_meta`.
+        retain_s: For how long the nodes that have the job remember how it ended, and with which result (`result`,
+            `wait`).
         asynchronous: Return at once and replicate in the background.
         repeat: Add the job again when the connection breaks before the reply. The job may then exist twice; with a
             `key` only if the second attempt reaches another node.
@@ -70,6 +73,7 @@ def add(
     """
     words = option_words(REPLICATE=replicate, DELAY=delay_s, RETRY=retry_s, TTL=ttl_s, MAXLEN=maxlen, KEY=key)
     words += option_words(WINDOW=window_s, UNTIL=until, ID=job_id, SYNC=sync, PRIORITY=priority, META=meta)
+    words += option_words(RETAIN=retain_s)
     arguments = ("ADDJOB", queue, body, timeout_ms, *words, *flag_words(ASYNC=asynchronous))
     return Call(arguments, replies.job_id, repeat or job_id is not None, seconds(timeout_ms))
 
@@ -86,6 +90,7 @@ class AddOptions(TypedDict, total=False):
     sync: int | None
     priority: int | None
     meta: str | bytes | None
+    retain_s: int | None
     asynchronous: bool
     repeat: bool
 
@@ -171,6 +176,7 @@ class NewJob:
     sync: int | None = None
     priority: int | None = None
     meta: str | bytes | None = None
+    retain_s: int | None = None
     asynchronous: bool = False
     repeat: bool = False
 
@@ -200,6 +206,7 @@ def _add_new(job: NewJob) -> Call[JobId]:
         sync=job.sync,
         priority=job.priority,
         meta=job.meta,
+        retain_s=job.retain_s,
         asynchronous=job.asynchronous,
         repeat=job.repeat,
     )

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, S
 from types import TracebackType
 from typing import Self, TypeVar, Unpack
 
-from disqued.client import adding, calls, failing
+from disqued.client import adding, calls, failing, fates
 from disqued.client.aio_consumer import AsyncConsumer
 from disqued.client.base import BaseClient, Method
 from disqued.client.calls import Call, Scan
@@ -69,6 +69,8 @@ class AsyncClient(BaseClient):
     delete = Method(_one, calls.delete)
     working = Method(_one, calls.working)
     working_many = Method(_many, calls.working_many)
+    result = Method(_one, fates.result)
+    wait = Method(_one, fates.wait)
     show = Method(_one, calls.show)
     qlen = Method(_one, calls.qlen)
     qpeek = Method(_one, calls.qpeek)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self, TypeVar, Unpack
 
-from disqued.client import adding, calls, failing
+from disqued.client import adding, calls, failing, fates
 from disqued.client.base import BaseClient, Method
 from disqued.client.calls import Call, Scan
 from disqued.client.consumer import Consumer
@@ -74,6 +74,8 @@ class Client(BaseClient):
     delete = Method(_one, calls.delete)
     working = Method(_one, calls.working)
     working_many = Method(_many, calls.working_many)
+    result = Method(_one, fates.result)
+    wait = Method(_one, fates.wait)
     show = Method(_one, calls.show)
     qlen = Method(_one, calls.qlen)
     qpeek = Method(_one, calls.qpeek)

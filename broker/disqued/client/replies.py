@@ -15,9 +15,12 @@ from disqued.client.values import (
     Hello,
     Job,
     JobDetails,
+    JobEnd,
+    JobFate,
     JobId,
     JobState,
     NodeInfo,
+    Outcome,
     PauseState,
     Purged,
     QueueCount,
@@ -229,6 +232,28 @@ def purged(reply: Reply) -> Purged:
     """Decode the reply of QPURGE."""
     field = _known(reply, "QPURGE")
     return Purged(integer(field("deleted")), integer(field("nodes-answered")), integer(field("nodes-known")))
+
+
+def job_fate(reply: Reply) -> JobFate:
+    """Decode the reply of RESULT: outcome, time, claim and result."""
+    if not isinstance(reply, list) or len(reply) != 4:
+        raise _unexpected("the end of a job", reply)
+    outcome, ended_ms, claim, result = reply
+    return JobFate(_outcome(outcome), integer(ended_ms) or None, integer(claim) or None, optional(body)(result))
+
+
+def job_ends(reply: Reply) -> dict[str, JobEnd]:
+    """Decode the reply of WAITJOB: ID, outcome and result of each job; empty for null."""
+    ends: dict[str, JobEnd] = {}
+    for row in reply if isinstance(reply, list) else []:
+        if not isinstance(row, list) or len(row) != 3:
+            raise _unexpected("the end of a job", row)
+        ends[job_id(row[0])] = JobEnd(_outcome(row[1]), optional(body)(row[2]))
+    return ends
+
+
+def _outcome(reply: Reply) -> Outcome:
+    return cast("Outcome", text(reply))
 
 
 def queue_settings(reply: Reply) -> dict[str, QueueSetting]:

@@ -166,6 +166,28 @@ class QueueCount:
 
 
 @dataclass(frozen=True, slots=True)
+class JobEnd:
+    """How a job ended: `result` is what its worker gave with the acknowledgement, None without one."""
+
+    outcome: Outcome
+    result: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobFate:
+    """What the cluster knows about the end of a job (Disque command RESULT)."""
+
+    outcome: Outcome
+    """`waiting` while it has not ended; `moved` if its successor is not known to any node that answered."""
+    ended_ms: int | None
+    """When it ended, in unix milliseconds; None if that is not known."""
+    claim: int | None
+    """The claim under which it was acknowledged, or the greatest one that is known; None without claims."""
+    result: bytes | None
+    """What its worker gave with the acknowledgement; None without a result."""
+
+
+@dataclass(frozen=True, slots=True)
 class RedriveStatus:
     """How far a REDRIVE is, over all nodes.
 
@@ -183,6 +205,8 @@ class RedriveStatus:
 
 
 PurgeState: TypeAlias = Literal["queued", "leased", "delayed", "dead"]
+Outcome: TypeAlias = Literal["waiting", "done", "dead", "moved", "expired", "deleted"]
+"""How a job ended."""
 """The states of jobs that a purge deletes; `queued` does not include `dead`."""
 
 

@@ -1,8 +1,14 @@
 """Knows what becomes of jobs: keeps records of finished jobs, and answers and asks other nodes about them."""
 
 from disqued.core.runtime.subsystem import Subsystem
-from disqued.fates import jobask, jobtold
+from disqued.fates import jobask, jobtold, result, waitjob
 from disqued.fates.counters import COUNTERS
 from disqued.fates.room import NAME, FatesRoom
 
-SUBSYSTEM = Subsystem(NAME, FatesRoom, messages=(jobask.MESSAGE, jobtold.MESSAGE), counters=COUNTERS)
+SUBSYSTEM = Subsystem(
+    NAME,
+    FatesRoom,
+    commands=(result.COMMAND, waitjob.COMMAND),
+    messages=(jobask.MESSAGE, jobtold.MESSAGE),
+    counters=COUNTERS,
+)

@@ -16,8 +16,10 @@ from disqued.fates.asking import MOST_PER_TURN, Asking
 from disqued.fates.keeping import Keeping, origin_of
 from disqued.fates.knowing import fate_here
 from disqued.fates.payload import MOST_ASKED, pack_answer
+from disqued.fates.waiting import JobsWait
 
 if TYPE_CHECKING:
+    from disqued.core.clients.session import Blocked
     from disqued.core.cluster.peer import Peer
     from disqued.core.fates.fate import Fate
     from disqued.core.jobs.job import Job
@@ -66,6 +68,11 @@ class FatesRoom(Room):
         self.state.records.drop_all()
         self._frees = True
         self.state.lifecycle.memory.used_bytes += WATCH_BYTES * len(self.state.lifecycle.watched)
+
+    def client_gone(self, blocked: Blocked) -> None:
+        """Watch nothing any more for a client that disconnected."""
+        if isinstance(blocked, JobsWait):
+            blocked.stop()
 
     def deadline_ms(self) -> i64:
         """At once if somebody must be told, or a node asked."""
