@@ -232,6 +232,8 @@ def _broker(pod: str, replies: Sequence[Reply | DisqueError], asked: Asked, now_
         max_memory=_number(fields, "maxmemory"),
         file_format=_number(fields, "aof_format"),
         refusing=fields.get("aof_refusing", ""),
+        repairs=fields.get("repair_waits_for", ""),
+        repair_stuck_s=_number(fields, "repair_seconds_without_progress"),
         clock_ahead_ms=_number(fields, "cluster_clock_ahead_ms") if _number(fields, "cluster_clock_quarantine") else 0,
         uptime_s=uptime_s,
         meeting=frozenset(_meeting(_text(nodes))),

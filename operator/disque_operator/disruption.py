@@ -16,6 +16,10 @@ MOST_IN_FLIGHT: Final = 100
 """Jobs waiting for copies on a healthy member: each of many clients may have one in flight, without a reply so far.
 More jobs than this wait for a slow member or link."""
 
+REPAIR_STUCK_S: Final = 600.0
+"""How long a repair may make no progress before disruptions stop to wait for it: it may be impossible, for example for
+lack of memory, and a rollout may be what helps. `heal` reports it."""
+
 
 @dataclass(frozen=True)
 class Disruption:
@@ -125,6 +129,24 @@ def _copies(disruption: Disruption) -> str:
     return _named(waiting, "has jobs waiting for copies") if disruption.copies else ""
 
 
+def _repairs(disruption: Disruption) -> str:
+    return _named(
+        (member for member in disruption.view.members if repairs(member) and not repair_stuck(member)),
+        "is making lost copies of jobs again",
+    )
+
+
+def repairs(member: Member) -> bool:
+    """Return whether jobs of a member have fewer copies than they should, and others could keep them."""
+    broker = member.broker
+    return broker is not None and broker.leaving is None and bool(broker.repairs)
+
+
+def repair_stuck(member: Member) -> bool:
+    """Return whether a member makes no progress with the copies of its jobs."""
+    return repairs(member) and member.broker is not None and member.broker.repair_stuck_s >= REPAIR_STUCK_S
+
+
 def _budgets(disruption: Disruption) -> str:
     """Return a budget of others that would refuse the eviction of a pod that serves."""
     served = any(member.name == disruption.pod and member.pod.ready for member in disruption.view.members)
@@ -151,6 +173,7 @@ _CHECKS: Final[tuple[Callable[[Disruption], str], ...]] = (
     _links,
     _unknown_members,
     _copies,
+    _repairs,
     _budgets,
     _soak,
 )

@@ -26,6 +26,7 @@ from disque_operator import names
 from disque_operator.actions import Command
 from disque_operator.apivalues import condition_of, seconds
 from disque_operator.decisions import Decision, Note, problem, progress
+from disque_operator.disruption import repair_stuck
 from disque_operator.members import ClusterView, Member
 from disque_operator.observed import Broker
 
@@ -196,6 +197,12 @@ def _problems(view: ClusterView) -> Iterator[Note]:
                 "DiskTrouble",
                 f"{member.name} accepts no new jobs: {member.broker.refusing}. Increase spec.storage.size, or repair "
                 "the volume",
+            )
+        if repair_stuck(member):
+            yield problem(
+                "RepairStuck",
+                f"{member.name} has jobs with too few copies, and no other member takes any: see CLUSTER REPAIR STATUS "
+                "there, and the memory of the others. Rollouts do not wait for it any more",
             )
         if member.broker is not None and member.broker.clock_ahead_ms:
             yield problem(

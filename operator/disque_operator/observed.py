@@ -121,6 +121,10 @@ class Broker:
     """The format of its append-only file; 0 if it does not report it."""
     refusing: str = ""
     """Why it accepts no new jobs because of its disk; empty if it does."""
+    repairs: str = ""
+    """What it waits for before all jobs have their copies (`waits-for` of CLUSTER REPAIR STATUS); empty if they do."""
+    repair_stuck_s: float = 0.0
+    """For how long it has made no progress with that."""
     clock_ahead_ms: int = 0
     """How far its clock is ahead of the other members while it accepts no new jobs for that; otherwise 0."""
     uptime_s: float = 0.0

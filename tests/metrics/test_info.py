@@ -121,6 +121,7 @@ IN_INFO = {
     "repair_jobs_under_replicated": "disque_jobs_under_replicated",
     "repair_copies_rebuilt": "disque_copies_rebuilt_total",
     **dict.fromkeys(["repair_jobs_in_flight", "repair_jobs_without_node"], "a part of disque_jobs_under_replicated"),
+    **dict.fromkeys(["repair_waits_for", "repair_seconds_without_progress"], "follows from those numbers"),
     "replications_waiting": "disque_jobs_waiting_for_copies",
     "replication_timeouts": "disque_replication_timeouts_total",
     "external_replications": "disque_external_replications_total",

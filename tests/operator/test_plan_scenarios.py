@@ -226,6 +226,27 @@ def test_ephemeral_pods_are_drained_before_replacement() -> None:
     assert not set(before.values()) & set(node_ids(scenario).values())
 
 
+def test_rollout_waits_until_lost_copies_are_made_again() -> None:
+    scenario = a_scenario(replicas=5, jobs=0, **EPHEMERAL)
+    jobs = [scenario.add(2) for _ in range(40)]
+    scenario.world.edit(image="disque:2")
+    bus = scenario.world.bus
+    for crashed in ("mail-0", "mail-1", "mail-2"):
+        before = len(replaced(scenario))
+        scenario.until(lambda before=before: len(replaced(scenario)) > before)  # type: ignore[misc]
+        scenario.until(lambda: [pod.ready for pod in scenario.world.pods.values()] == [True] * 5)
+        scenario.world.crash(crashed, empty=True)
+        scenario.until(lambda crashed=crashed: crashed in bus.running)  # type: ignore[misc]
+        begun = len(replaced(scenario))
+        while any(map(bus.short, bus.running.values())):
+            assert len(replaced(scenario)) == begun, "no pod is stopped before all copies exist"
+            scenario.run(1)
+    scenario.settle()
+    check_settled(scenario)
+    assert None not in jobs
+    assert scenario.world.lost() == set()
+
+
 def test_only_some_directives_need_a_restart() -> None:
     scenario = a_scenario()
     scenario.world.edit(config={"slowlog-max-len": "64"})

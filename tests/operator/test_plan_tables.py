@@ -75,6 +75,14 @@ FAILED_CHECKS: dict[str, tuple[Change, str]] = {
         lambda view: broker(view, 1, waiting_for_copies=101),
         "mail-1 has jobs waiting for copies",
     ),
+    "copies are made again": (
+        lambda view: broker(view, 1, repairs="jobs with lost copies: 7", repair_stuck_s=599.0),
+        "mail-1 is making lost copies of jobs again",
+    ),
+    "copies are made again on the member itself": (
+        lambda view: broker(view, 2, repairs="this node looks for lost copies"),
+        "mail-2 is making lost copies of jobs again",
+    ),
     "a pod has just become ready": (lambda view: pod(view, 1, ready_for_s=2.0), "mail-1 has just become ready"),
 }
 
@@ -206,6 +214,12 @@ def test_duplicate_node_id_is_only_reported() -> None:
     view = broker(at_rest(), 1, node_id=broker_of(at_rest(), 0).node_id)
     assert [action for action in decided(view) if "FORGET" in action or action.startswith("replace")] == []
     assert reported(view, "Degraded") == ("True", "DuplicateNode")
+
+
+def test_repair_without_progress_is_reported_and_no_longer_waited_for() -> None:
+    view = broker(revision(at_rest()), 1, repairs="jobs with lost copies: 7", repair_stuck_s=600.0)
+    assert [action for action in decided(view) if action.startswith("replace")] == ["replace mail-2"]
+    assert reported(view, "Degraded") == ("True", "RepairStuck")
 
 
 def test_member_whose_clock_is_ahead_is_only_reported() -> None:

@@ -8,7 +8,7 @@ from disqued.bus import kinds
 from disqued.config import Config
 from disqued.repair.room import repair_of
 from disqued.testing.cluster import Cluster, Member
-from repair.losing import add, five
+from repair.losing import add, copies, five, rebuilt
 from support.fixtures import settled
 from support.stories import tell
 
@@ -67,6 +67,24 @@ def test_a_node_with_jobs_in_its_file_keeps_its_data_id(logged: Cluster) -> None
     other.restart()
     logged.run(seconds=3)
     assert data_id(other) == before == known_by(one, other)
+
+
+@pytest.mark.parametrize("appendonly", ["no", "yes"])
+def test_a_controlled_shutdown_keeps_the_jobs_and_the_data_id(appendonly: str) -> None:
+    cluster = settled(3)
+    one, other, _ = cluster.members
+    other.admin.call("CONFIG", "SET", "appendonly", appendonly)
+    other.admin.call("CONFIG", "SET", "aof-restart-marker", "yes")
+    cluster.run(seconds=2)
+    jobs = add(cluster, one, 5, "REPLICATE", 3)
+    before = data_id(other)
+    other.admin.send("SHUTDOWN", "REWRITE-AOF")
+    cluster.until(lambda: other.host.ended == "shutdown")
+    other.restart()
+    cluster.run(seconds=3)
+    assert data_id(other) == before == known_by(one, other)
+    assert copies(cluster, jobs) == {3}
+    assert rebuilt(cluster) == {}
 
 
 @pytest.mark.parametrize("lost", [("disque.aof",), ("disque.aof", FILE), (FILE,)], ids=["jobs", "both", "data-id"])

@@ -76,6 +76,23 @@ def test_a_node_may_be_stopped_while_all_others_answer_and_stay() -> None:
     cluster.until(lambda: why_not_safe(one.node.state) == "")
 
 
+def test_a_node_may_be_stopped_when_lost_copies_were_made_again() -> None:
+    cluster = Cluster(3)
+    one, two, _ = cluster.members
+    for member in cluster.members:
+        member.admin.call("CONFIG", "SET", "repair-rate", "5")
+    clients = [one.client() for _ in range(20)]
+    for client in clients:
+        client.send("ADDJOB", "mail", "body", 0, "REPLICATE", 3)
+    cluster.until(lambda: not any(client.silent for client in clients))
+    two.restart()
+    silent = f"node {two.id.decode()} has not said yet which jobs it has"
+    cluster.until(lambda: why_not_safe(one.node.state) == silent)
+    cluster.until(lambda: why_not_safe(one.node.state).startswith("jobs with lost copies: "))
+    cluster.until(lambda: why_not_safe(one.node.state) == "")
+    assert two.node.state.lifecycle.table.count == 20
+
+
 def test_a_node_that_leaves_may_be_stopped_when_it_is_done() -> None:
     cluster = Cluster(2)
     one, two = cluster.members

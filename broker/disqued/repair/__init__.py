@@ -21,7 +21,7 @@ def _info(state: NodeState) -> Fields:
     return [
         (f"repair_{name.replace('-', '_')}", value)
         for name, value in room.repair_status(now=False)
-        if name.startswith("jobs-") or name == "copies-rebuilt"
+        if name not in {"enabled", "done"}
     ]
 
 

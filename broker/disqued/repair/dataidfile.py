@@ -1,9 +1,9 @@
 """The data ID of this node: a number that other nodes take for the jobs that it has.
 
 A node that starts without jobs makes a new one, and the others learn from that that it lost its copies. With an
-append-only file it is kept beside that, in `<appendfilename>.data-id`; without one it is only in memory. The file is
-replaced as a whole. It is emptied when the node stops to keep an append-only file, so that a later start with the old
-one does not pass for a start with all jobs.
+append-only file it is kept beside that, in `<appendfilename>.data-id`; without one it is only in memory, until a
+controlled shutdown writes a file. The file is replaced as a whole. It is emptied when the node stops to keep an
+append-only file, so that a later start with the old one does not pass for a start with all jobs.
 """
 
 from __future__ import annotations
@@ -54,13 +54,12 @@ class DataIdFile(DiskOwner):
 
     def decide(self) -> None:
         """The node has loaded its jobs: take the data ID from the file, or make a new one if there are no jobs."""
-        state = self._state
-        kept = self._read() if self._keeps and state.lifecycle.table.count > 0 else b""
-        self.data_id = kept or _of_run(state)
+        kept = self._read() if self._state.lifecycle.table.count > 0 else b""
+        self.data_id = kept or _of_run(self._state)
         if kept:
-            self._written = self._text()
+            self._written = self._named()
         elif self._keeps:
-            self._write_now()
+            self.write_now()
 
     @property
     def _keeps(self) -> bool:
@@ -76,11 +75,16 @@ class DataIdFile(DiskOwner):
 
     def _text(self) -> bytes:
         """What must be in the file."""
-        return self.data_id.hex().encode() + b"\n" if self._keeps else b""
+        return self._named() if self._keeps else b""
 
-    def _write_now(self) -> None:
-        """Write the file, and wait for it: no job may be logged under another data ID."""
-        for work in self._work():
+    def _named(self) -> bytes:
+        """The file with the data ID."""
+        return self.data_id.hex().encode() + b"\n"
+
+    def write_now(self) -> None:
+        """Write the file, and wait for it: the node has not logged a job yet, or ends with all jobs in its file."""
+        self._steps = []
+        for work in self._work(self._named()):
             self._state.host.disk.perform(work)
             if work.error:
                 self._fail(work)
@@ -94,12 +98,12 @@ class DataIdFile(DiskOwner):
     def visit(self) -> None:
         """Write what is not written, unless that failed a moment ago."""
         if not self._steps and self._text() != self._written and self._state.now_ms >= self._retry_ms:
-            self._steps = self._work()
+            self._steps = self._work(self._text())
             self._next()
 
-    def _work(self) -> list[DiskWork]:
+    def _work(self, text: bytes) -> list[DiskWork]:
         """The disk work that replaces the file, in order."""
-        self._writing = self._text()
+        self._writing = text
         beside = f"temp-{self.name}"
         write = DiskWork(disk.APPEND, beside, self)
         write.data = [self._writing]

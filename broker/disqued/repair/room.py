@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import i64
 
 from disqued.bus import kinds
+from disqued.core.clients.session import Session
 from disqued.core.cluster.holders import lists
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.job import ACKED, Job
@@ -53,6 +54,10 @@ class RepairRoom(Room):
         self._wanted: bool = False
         """Whether another survey must begin."""
         self._wanted_at_ms: i64 = 0
+        self._progress_ms: i64 = 0
+        """When fewer jobs were left than before, or none."""
+        self._least: i64 = 0
+        """How many were left then."""
         self._told_free: i64 = -1
         self._told_ms: i64 = 0
 
@@ -90,6 +95,11 @@ class RepairRoom(Room):
             self.data.moved()
         elif attribute in ("repair", "repair_after"):
             self._want(0)
+
+    def last_rewrite(self, session: Session) -> None:  # noqa: ARG002 - the file is for the next start
+        """The node writes all its jobs to a file and ends: the next start has them."""
+        if self.state.view.size > 1:
+            self.data.write_now()
 
     # --- what other nodes have ----------------------------------------------------------------------------------------
 
@@ -182,6 +192,10 @@ class RepairRoom(Room):
         self.data.visit()
         if self.liveness.refresh():
             self._want(0)
+        left: i64 = self.under_replicated
+        if left < self._least or not self.waits_for():
+            self._progress_ms = state.now_ms
+        self._least = left
         if self.survey.active:
             return
         if self._wanted and state.now_ms >= self._wanted_at_ms:
@@ -239,6 +253,7 @@ class RepairRoom(Room):
             ("enabled", "yes" if state.config.repair else "no"),
             ("done", "no" if why else "yes"),
             ("waits-for", why),
+            ("seconds-without-progress", int(state.now_ms - self._progress_ms) // 1000 if why else 0),
             ("jobs-under-replicated", int(self.under_replicated)),
             ("jobs-in-flight", len(self.rebuilding.rebuilds)),
             ("jobs-without-node", int(self.survey.without_node)),

@@ -21,6 +21,8 @@ SEEDS_DELAY_S: Final = 10.0
 """How long a broker that knows no member does not use its seeds."""
 TRANSFERRED_PER_STEP: Final = 1
 """Jobs transferred per second: few, so that the spec can change during a drain."""
+REPAIRED_PER_STEP: Final = 1
+"""Lost copies made again per second."""
 
 
 @dataclass
@@ -159,9 +161,25 @@ class Bus:
         for broker in talking:
             if broker.disk.leaving:
                 self._transfer(broker, by_id)
+        self._repair(talking)
         for broker in self.running.values():
             if broker not in talking:
                 broker.connected = set()
+
+    def _repair(self, talking: list[BrokerProcess]) -> None:
+        """Make lost copies again, a few per second."""
+        staying = [broker for broker in talking if not broker.disk.leaving]
+        for broker in staying:
+            for job in self.short(broker)[:REPAIRED_PER_STEP]:
+                for taker in [one for one in staying if job not in one.disk.jobs][:1]:
+                    taker.disk.jobs[job] = broker.disk.jobs[job]
+
+    def short(self, broker: BrokerProcess) -> list[str]:
+        """Return the jobs of a broker that have too few copies, if other brokers could keep them."""
+        reached = [one for one in self.running.values() if not one.cut_off]
+        staying = sum(not one.disk.leaving for one in reached)
+        held = {job: sum(job in one.disk.jobs for one in reached) for job in broker.disk.jobs}
+        return [job for job, count in held.items() if count < min(broker.disk.jobs[job], staying)]
 
     @staticmethod
     def _links(broker: BrokerProcess, by_id: Mapping[str, BrokerProcess], now_s: float) -> None:

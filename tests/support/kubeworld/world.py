@@ -263,9 +263,11 @@ class World:
         self.bus.running[pod.name] = broker
         self.changed = True
 
-    def crash(self, name: str) -> None:
-        """End the process; the kubelet starts it again in the same pod."""
+    def crash(self, name: str, *, empty: bool = False) -> None:
+        """End the process; the kubelet starts it again in the same pod, without its jobs if it is `empty` then."""
         pod = self.pods[name]
+        if empty:
+            self.disks[pod.disk_key].jobs.clear()
         if self.bus.running.pop(name, None) is not None:
             pod.restarts += 1
             pod.start_s = self.now_s + 2.0
@@ -450,6 +452,7 @@ class World:
             jobs=len(disk.jobs),
             queued=len(disk.jobs),
             max_replicate=max(disk.jobs.values(), default=1),
+            repairs="jobs with lost copies" if not disk.leaving and self.bus.short(broker) else "",
             uptime_s=self.now_s - broker.started_s,
             config={**broker.config, "cluster-announce-hostname": broker.host},
             password_hashes=broker.password_hashes,
