@@ -96,6 +96,7 @@ _OTHER_PAYLOADS: Final = {
     "(4); fate",
     kinds.ZONE: "the name of a zone",
     kinds.DATAID: "data ID of the node (20); its free memory in bytes (8)",
+    kinds.CLAIMED: "ID of a job (40); its claim, 0 for none (8); line of progress",
     kinds.TOKENBITS: "a number, 0 to 65534, in decimal digits",
     kinds.PATTERNS: "up to 64 patterns, each with its length (2)",
     kinds.CHALLENGE: f"version of the exchange, {VERSION_OF_EXCHANGE} (4); nonce ({NONCE_BYTES})",

@@ -113,6 +113,8 @@ def test_the_server_section_says_what_runs(local: LocalNode, client: LocalClient
         "nack-reason",
         "nack-uncounted",
         "working-claim",
+        "working-for",
+        "working-note",
     ]
     assert (server["uptime_in_seconds"], server["uptime_in_days"]) == ("86405", "1")
     assert len(server["run_id"]) == 40

@@ -7,7 +7,7 @@ import pytest
 from disqued.backup.errors import BackupError
 from disqued.backup.merge import Merge, Merged, Outcome, entries
 from disqued.core.cluster.holders import Holders
-from disqued.core.jobs.attributes import META, PRIORITY, REASON, i32_value
+from disqued.core.jobs.attributes import CLAIM, META, PRIORITY, REASON, i32_value
 from disqued.core.jobs.attributes import of as attributes_of
 from disqued.core.jobs.job import ACTIVE, BCAST_QUEUED, DELIVERED, QUEUED, Job
 from disqued.core.lifecycle.records import sealed
@@ -199,3 +199,12 @@ def test_delays_and_formats_are_no_settings() -> None:
     merge = Merge(NOW_S)
     merge.take(0, entries([EXTENDED + there() + waits(7) + request((b"PAUSE", b"mail", b"in"))], "a copy"), "a copy")
     assert merge.settings == [(b"PAUSE", b"mail", b"in")]
+
+
+def test_the_greatest_claim_of_all_members_is_kept() -> None:
+    def claims(claim: int) -> bytes:
+        return request((b"CLAIM", sealed(b"CLAIM", b"%b %d" % (JOB, claim))))
+
+    (one,) = merged(there() + claims(70_000) + claims(80_000), there() + claims(75_000))
+    assert one.job.extra is not None
+    assert one.job.extra.number(CLAIM) == 80_000

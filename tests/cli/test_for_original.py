@@ -21,7 +21,7 @@ from disqued.persistence.fororiginal import Conversion
 from disqued.persistence.parse import SUM_RIGHT, Entry, checksum_of, job_of
 from disqued.persistence.records import EXTENDED, forget
 from disqued.resp.writer import request
-from persistence.samples import BORN_MS, VECTORS, kept, make_job, paused, postponed, read
+from persistence.samples import BORN_MS, VECTORS, claimed, kept, make_job, paused, postponed, read
 
 CHANCE = random.Random(5)
 PLAIN = make_job(CHANCE)
@@ -39,6 +39,7 @@ RECORDS = (
     paused(b"mail", b"out"),
     kept(FAILED),
     forget(PLAIN.id),
+    claimed(FAILED, BORN_MS << 16),
 )
 
 
@@ -71,6 +72,7 @@ def test_the_new_file_has_the_same_jobs_and_nothing_that_the_original_does_not_k
             "POSTPONE: 1 left out",
             "PAUSE: 1 copied",
             "DELJOB: 1 copied",
+            "CLAIM: 1 left out",
             "Attributes left out: priority 2, meta 2, reason 1, dead-since 1",
             "Written to original.aof. disque.aof was not changed.",
         ],

@@ -70,6 +70,11 @@ def postponed(job: Job, at_ms: int) -> bytes:
     return request((b"POSTPONE", sealed(b"POSTPONE", b"%b %d 1 1" % (job.id, at_ms))))
 
 
+def claimed(job: Job, claim: int) -> bytes:
+    """Return the record of a claim."""
+    return request((b"CLAIM", sealed(b"CLAIM", b"%b %d" % (job.id, claim))))
+
+
 def make_records(seed: int, count: int, *, with_sum: bool = True) -> list[bytes]:
     """Return random records: mostly jobs, some deletions of these jobs, and a few pauses."""
     chance = random.Random(seed)

@@ -13,13 +13,13 @@ from disqued.persistence.parse import Entry
 from disqued.persistence.records import EXTENDED, forget
 from disqued.resp.writer import request
 from disqued.testing.local import LocalNode
-from persistence.samples import BORN_MS, kept, make_job, postponed, read
+from persistence.samples import BORN_MS, claimed, kept, make_job, postponed, read
 from persistence.test_load import started
 from support.logging_node import info, logging_node, written
 
 
 def extended_file(seed: int, count: int) -> list[bytes]:
-    """Return records of jobs, half of them with attributes, and of delays."""
+    """Return records of jobs, half of them with attributes, of delays and of claims."""
     chance = random.Random(seed)
     records = [EXTENDED]
     for number in range(count):
@@ -28,6 +28,8 @@ def extended_file(seed: int, count: int) -> list[bytes]:
         records.append(kept(job))
         if number % 3 == 0:
             records.append(postponed(job, BORN_MS + 60_000))
+        if number % 5 == 1:
+            records.append(claimed(job, BORN_MS << 16))
     return records
 
 
@@ -47,7 +49,7 @@ def attributes_of(local: LocalNode) -> dict[bytes, tuple[bytes | None, bool]]:
 def test_a_file_with_attributes_and_delays_is_loaded_as_it_was_written() -> None:
     found = loaded(extended_file(1, 30))
     assert len(found) == 30
-    assert sum(extra is not None for extra, _ in found.values()) == 15
+    assert sum(extra is not None for extra, _ in found.values()) == 18
     assert sum(waits for _, waits in found.values()) == 10
 
 

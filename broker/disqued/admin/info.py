@@ -57,6 +57,8 @@ _EXTENSIONS: Final = (
     "nack-reason",
     "nack-uncounted",
     "working-claim",
+    "working-for",
+    "working-note",
 )
 """What clients can use beyond the original: commands with their options."""
 _BYTE_UNITS: Final = "BKMGTP"

@@ -12,13 +12,15 @@ from enum import StrEnum
 from typing import Final
 
 from disqued.backup.errors import BackupError
-from disqued.core.jobs.attributes import Attributes
+from disqued.core.jobs.attributes import Attributes, with_claim
 from disqued.core.jobs.attributes import merged as merged_attributes
 from disqued.core.jobs.codec import CorruptJob, Unpacked
 from disqued.core.jobs.job import BCAST_QUEUED, BCAST_WILLQUEUE, DELIVERED, QUEUED, Job
 from disqued.core.jobs.jobid import JOB_ID_BYTES
 from disqued.core.lifecycle.records import RecordFormat, Words
 from disqued.core.runtime.recordkind import record_table
+from disqued.delivery.claim import CLAIM_RECORD
+from disqued.delivery.claim import parse_record as parse_claim_record
 from disqued.delivery.postpone import POSTPONE_RECORD, parse_record
 from disqued.node import ROOMS
 from disqued.persistence.backup import MOVED
@@ -132,6 +134,8 @@ class Merge:
                 self._take_end(copy, words[1], finished=words[0] == DELJOB)
             elif words[0] == POSTPONE_RECORD:
                 self._take_delay(entry)
+            elif words[0] == CLAIM_RECORD:
+                self._take_claim(entry)
             elif words[0] != FORMAT:  # the new file says itself which format it has
                 settings[words[0], words[1]] = tuple(words)
         for (kind, name), last in settings.items():
@@ -161,6 +165,16 @@ class Merge:
         if seen is not None:
             seen.until_ms = max(seen.until_ms, until_ms)
             seen.nacks = max(seen.nacks, nacks)
+
+    def _take_claim(self, entry: Entry) -> None:
+        """Note a claim of a job. It follows the record of its job."""
+        assert entry.format is not None
+        words = entry.format.opened(entry.words)
+        assert words is not None  # the reader would have found damage
+        job_id, claim = parse_claim_record(words[1])
+        seen = self._seen.get(job_id)
+        if seen is not None:
+            seen.extra = merged_attributes(seen.extra, with_claim(None, claim))
 
     def _take_end(self, copy: int, job_id: bytes, *, finished: bool) -> None:
         seen = self._seen.setdefault(job_id, _Seen())

@@ -63,6 +63,8 @@ PATTERNS: Final = 54
 """A queue with jobs that matches a pattern of the receiver, and the patterns that clients of the sender wait for."""
 SETREC: Final = 55
 """SETACK with what is known about the end of the job."""
+CLAIMED: Final = 59
+"""The claim under which a worker has a job, and its line of progress."""
 DATAID: Final = 60
 """Which jobs the sender may have (its data ID), and its free memory."""
 TOKENBITS: Final = 63
@@ -80,7 +82,7 @@ FEATURE_FATES: Final = 4096
 FEATURE_REPAIR: Final = 32768
 """Understands DATAID, and REPAIRED in a REPLJOB."""
 FEATURE_CLAIMS: Final = 16384
-"""Understands TOKENBITS."""
+"""Understands CLAIMED, TOKENBITS, and INCR_DELIVERIES in a POSTPONE."""
 
 UNKNOWN: Final = 0
 KNOWN: Final = 1

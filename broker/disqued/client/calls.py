@@ -247,11 +247,19 @@ def delete(*ids: str) -> Call[int]:
     return Call(("DELJOB", *ids), replies.integer)
 
 
-def working(job_id: str, *, claim: int | None = None) -> Call[int]:
+def working(
+    job_id: str, *, claim: int | None = None, lease_s: int | None = None, note: str | bytes | None = None
+) -> Call[int]:
     """Postpone the next delivery of a job in progress to one retry time from now (Disque command WORKING).
 
-    Returns the retry time of the job in seconds, 0 for an at-most-once job. With the `claim` with which `get` returned
-    the job, the node refuses if it knows that the job was delivered again since.
+    Returns the time in seconds until then, 0 for an at-most-once job. Nodes of the original know none of the options.
+
+    Args:
+        job_id: The job.
+        claim: The claim with which `get` returned the job: the node refuses if it knows that the job was delivered
+            again since.
+        lease_s: Postpone the delivery to this time from now instead, at most half of the job's time to live.
+        note: A line of progress, at most 1 KiB, which `show` returns until the next one.
 
     Raises:
         StaleClaim: the job was delivered again since the delivery of `claim`.
@@ -259,7 +267,8 @@ def working(job_id: str, *, claim: int | None = None) -> Call[int]:
         JobAcknowledged: the job is acknowledged, but not yet deleted.
         TooLate: more than half of the job's time to live has passed.
     """
-    return Call(("WORKING", job_id, *option_words(CLAIM=claim)), replies.integer, repeat=True)
+    options = option_words(CLAIM=claim, FOR=lease_s, NOTE=note)
+    return Call(("WORKING", job_id, *options), replies.integer, repeat=True)
 
 
 def working_many(ids: Iterable[str]) -> Iterator[Call[int]]:

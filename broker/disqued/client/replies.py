@@ -168,6 +168,7 @@ def job_details(reply: Reply) -> JobDetails:
         priority=integer(named.get("priority", 0)),
         meta=body(named.get("meta", b"")),
         claim=_optional_integer(named.get("claim")),
+        note=optional(text)(named.get("note")),
         reason=optional(text)(named.get("reason")),
         origin_queue=optional(text)(named.get("origin-queue")),
         origin_id=optional(job_id)(named.get("origin-id")),

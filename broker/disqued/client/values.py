@@ -100,6 +100,8 @@ class JobDetails:
     meta: bytes = b""
     claim: int | None = None
     """The greatest claim of the job that the node knows; None if there is none."""
+    note: str | None = None
+    """The last line of progress that a worker gave (`working`)."""
     reason: str | None = None
     """Why the job failed last, as a worker or a node said."""
     origin_queue: str | None = None

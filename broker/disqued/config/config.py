@@ -81,6 +81,7 @@ class Config:
     repair_rate: int
     cluster_link_sendbuf_limit: int
     aof_checksums: bool
+    claim_log: bool
     aof_restart_marker: bool
     shutdown_on_sigterm: str
     shutdown_drain_timeout: int

@@ -234,6 +234,16 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         added=True,
     ),
     Option(
+        "claim-log",
+        _YES_NO,
+        False,
+        "persistence",
+        "Whether the append-only file has a record of each claim of `GETJOB WITHCLAIM`. Claims then grow over a crash, "
+        "whatever the clock says after it. See [claims](guarantees.md#claims).",
+        settable=True,
+        added=True,
+    ),
+    Option(
         "aof-restart-marker",
         _YES_NO,
         False,

@@ -27,12 +27,11 @@ from disqued.core.runtime.message import Message
 from disqued.core.runtime.outbox import send
 from disqued.core.runtime.recordkind import RecordKind
 from disqued.core.runtime.state import NodeState
+from disqued.delivery.lease import MAX_TOLD_MS, follow
 from disqued.jobmessages import job_held_with
 
 POSTPONE_RECORD: Final = b"POSTPONE"
 _SOON_MS: Final = 2 * (WILLQUEUE_LEAD_MS + JITTER_MS)
-_MAX_TOLD_MS: Final = (1 << 32) - 1
-"""The message has 32 bits for the delay. A holder asks again when that is over."""
 _CONTENT: Final = re.compile(rb"(\S{40}) \d{1,18} \d{1,10} [01]")
 """The content of a record: ID, time in unix milliseconds, NACKs, and whether it waits here."""
 
@@ -62,16 +61,19 @@ def is_postponed(state: NodeState, job: Job) -> bool:
 def tell(state: NodeState, peer: Peer, job: Job, message_flags: i64 = 0) -> None:
     """Tell another holder how long the job must wait."""
     if peer.features & kinds.FEATURE_ATTRIBUTES:
-        left_ms: i64 = min(max(job.requeue_at_ms - state.now_ms, 0), _MAX_TOLD_MS)
+        left_ms: i64 = min(max(job.requeue_at_ms - state.now_ms, 0), MAX_TOLD_MS)
         send(state, peer, state.bus.about_job(kinds.POSTPONE, job.id, left_ms, message_flags))
     else:
         send(state, peer, state.bus.about_job(kinds.WORKING, job.id))
 
 
 def handle_postpone(state: NodeState, peer: Peer, frame: Frame) -> None:
-    """Wait as well, and count the NACK if the message says so."""
+    """Wait as well, and count the NACK if the message says so. Or a worker has the job for this time (`lease`)."""
     job = job_held_with(state, peer, frame)
     if job is None:
+        return
+    if frame.message_flags & kinds.INCR_DELIVERIES:
+        follow(state, job, frame.aux)
         return
     counting = COUNT_NACK if frame.message_flags & kinds.INCR_NACKS else UNCOUNTED
     if state.lifecycle.postpone_until(job, state.now_ms, state.now_ms + frame.aux, counting, here=False):
@@ -139,7 +141,8 @@ MESSAGE: Final[Message] = Message(
     kinds.POSTPONE,
     "POSTPONE",
     kinds.OF_JOB_ID,
-    "a node to which a worker gave a job back for later, to the other holders; the number: for how many ms",
+    "a node to which a worker gave a job back for later, to the other holders; the number: for how many ms. "
+    "With INCR_DELIV, a worker has the job for this time",
     "the receiver does not queue the job before",
     handle_postpone,
     feature=kinds.FEATURE_ATTRIBUTES,

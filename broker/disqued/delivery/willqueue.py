@@ -12,6 +12,8 @@ from disqued.core.runtime.message import Message
 from disqued.core.runtime.outbox import tell_holders
 from disqued.core.runtime.state import NodeState
 from disqued.delivery.counters import REQUEUES_PREVENTED
+from disqued.delivery.lease import is_long
+from disqued.delivery.lease import tell as tell_lease
 from disqued.delivery.postpone import is_postponed, tell
 from disqued.jobmessages import job_held_with
 
@@ -50,7 +52,10 @@ def handle_willqueue(state: NodeState, peer: Peer, frame: Frame) -> None:
         tell(state, peer, job)
         state.counters.add(REQUEUES_PREVENTED)
     elif state.lifecycle.is_leased(job, state.now_ms):
-        tell_holders(state, job, state.bus.about_job(kinds.WORKING, job.id))
+        if is_long(state, job):
+            tell_lease(state, peer, job)
+        else:
+            tell_holders(state, job, state.bus.about_job(kinds.WORKING, job.id))
         state.counters.add(REQUEUES_PREVENTED)
 
 

@@ -1,4 +1,8 @@
-"""WORKING: a worker needs more time, the job must not be delivered again meanwhile, by no node."""
+"""WORKING: a worker needs more time, the job must not be delivered again meanwhile, by no node.
+
+FOR says for how long (`lease`); without, it is the retry time. CLAIM refuses a worker whose job was delivered again
+since. NOTE keeps a line of progress with the job, in place of the one before.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +16,20 @@ from disqued.bus.frame import Frame
 from disqued.core.clients.session import Session
 from disqued.core.cluster.peer import Peer
 from disqued.core.commands.command import Command
+from disqued.core.jobs.attributes import MAX_NOTE_BYTES
 from disqued.core.jobs.claims import parse_claim
 from disqued.core.jobs.job import ACKED, Job
-from disqued.core.jobs.jobid import is_job_id, is_made_by, ttl_range_s
-from disqued.core.runtime.claiming import require_current
+from disqued.core.jobs.jobid import MAX_TTL_S, is_job_id, is_made_by, ttl_range_s
+from disqued.core.runtime.claiming import require_current, take_note
 from disqued.core.runtime.manyjobs import queues_of_jobs
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.outbox import tell_holders
 from disqued.core.runtime.state import NodeState
-from disqued.errors import BadJobId, CommandSyntaxError, JobAcknowledged, NoJob, TooLate
+from disqued.delivery.claimed import tell_claim
+from disqued.delivery.lease import can_be_set, set_lease
+from disqued.errors import BadJobId, CommandSyntaxError, JobAcknowledged, NoJob, ReplyError, TooLate
 from disqued.jobmessages import job_held_with
+from disqued.resp.integers import parse_integer
 
 
 @mypyc_attr(acyclic=True, free_list_len=1)
@@ -31,13 +39,34 @@ class Working:
     def __init__(self) -> None:
         self.claim: i64 = 0
         """The claim of the worker; 0 if it names none."""
+        self.lease_ms: i64 = 0
+        """How long it wants to have the job; 0 for the retry time."""
+        self.note = b""
+        """Its line of progress; empty if it gives none."""
 
 
 def _set_claim(options: Working, value: bytes) -> None:
     options.claim = parse_claim(value)
 
 
-_OPTIONS: Final[dict[bytes, Callable[[Working, bytes], None]]] = {b"CLAIM": _set_claim}
+def _set_lease(options: Working, value: bytes) -> None:
+    seconds = parse_integer(value)
+    if seconds is None or not 0 < seconds <= MAX_TTL_S:
+        raise ReplyError("ERR FOR must be a number of seconds, 1 or more")
+    options.lease_ms = seconds * 1000
+
+
+def _set_note(options: Working, value: bytes) -> None:
+    if not 0 < len(value) <= MAX_NOTE_BYTES:
+        raise ReplyError(f"ERR NOTE must have 1 to {MAX_NOTE_BYTES} bytes, not {len(value)}")
+    options.note = value
+
+
+_OPTIONS: Final[dict[bytes, Callable[[Working, bytes], None]]] = {
+    b"CLAIM": _set_claim,
+    b"FOR": _set_lease,
+    b"NOTE": _set_note,
+}
 """How each option takes its value."""
 
 
@@ -54,7 +83,10 @@ def _parse(args: list[bytes]) -> Working:
 
 
 def working(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Restart the retry time and reply with it, in seconds; refused once half of the job's time to live is over."""
+    """Restart the retry time, or the lease that the worker asks for, and reply with it, in seconds.
+
+    Refused once half of the job's time to live is over.
+    """
     if not is_job_id(args[1]):
         raise BadJobId
     options = _parse(args)
@@ -70,14 +102,25 @@ def working(state: NodeState, session: Session, args: list[bytes]) -> None:
         raise JobAcknowledged
     if options.claim:
         require_current(state, job, options.claim)
-    left_ms: i64 = job.expire_at_s * 1000 - state.now_ms
-    if left_ms < life_ms(state, job) // 2:
+    half_ms: i64 = life_ms(state, job) // 2
+    if job.expire_at_s * 1000 - state.now_ms < half_ms:
         raise TooLate
-    lifecycle.dequeue(job)
-    lifecycle.postpone(job, state.now_ms)
-    if job.delivered is not None:
-        tell_holders(state, job, state.bus.about_job(kinds.WORKING, job.id))
-    session.reply_integer(job.retry_s)
+    if options.lease_ms > half_ms:
+        raise ReplyError(f"ERR FOR must be at most {half_ms // 1000} seconds, half of the time to live of the job")
+    leased_s: i64 = job.retry_s
+    if options.lease_ms > 0 and can_be_set(job):
+        set_lease(state, job, options.lease_ms)
+        leased_s = options.lease_ms // 1000
+    else:
+        lifecycle.dequeue(job)
+        lifecycle.postpone(job, state.now_ms)
+        if job.delivered is not None:
+            tell_holders(state, job, state.bus.about_job(kinds.WORKING, job.id))
+    if options.note:
+        take_note(state, job, options.note)
+    if options.claim or options.note:
+        tell_claim(state, job, options.claim, options.note)
+    session.reply_integer(leased_s)
 
 
 def life_ms(state: NodeState, job: Job) -> i64:
@@ -119,7 +162,7 @@ COMMAND: Final[Command] = Command(
     working,
     "jobs",
     "Postpones the next delivery of a job that is being worked on.",
-    "job-id [CLAIM claim]",
+    "job-id [CLAIM claim] [FOR sec] [NOTE text]",
     queues=queues_of_jobs,
     categories=("consumer",),
 )

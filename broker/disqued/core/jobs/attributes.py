@@ -30,6 +30,7 @@ MOVES: Final = 11
 ATTEMPTS: Final = 12
 NAMED: Final = 13
 DEAD: Final = 14
+NOTE: Final = 15
 
 HARD: Final = 128
 """The bit of the tags of hard attributes."""
@@ -46,6 +47,7 @@ MAX_BLOCK_BYTES: Final = 1 << 26
 
 MAX_META_BYTES: Final = 4096
 MAX_REASON_BYTES: Final = 1024
+MAX_NOTE_BYTES: Final = 1024
 LEAST_PRIORITY: Final = -(1 << 31)
 MOST_PRIORITY: Final = (1 << 31) - 1
 
@@ -97,6 +99,7 @@ ATTRIBUTES: Final = (
     AttributeKind(ATTEMPTS, "attempts", 4, _FIRST, "how many attempts the previous job of the chain had"),
     AttributeKind(NAMED, "named", 0, _FIRST, "the ID was given or derived, so that two nodes may have added the job"),
     AttributeKind(DEAD, "dead-since", 8, _FIRST, "unix milliseconds since which the job is a dead letter"),
+    AttributeKind(NOTE, "note", _ANY, _LATER, "the last line of progress of a worker, at most 1 KiB"),
 )
 _BY_TAG: Final[dict[int, AttributeKind]] = {kind.tag: kind for kind in ATTRIBUTES}
 

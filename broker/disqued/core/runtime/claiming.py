@@ -5,7 +5,7 @@ from __future__ import annotations
 from mypy_extensions import i64
 
 from disqued.core.cluster.peer import Peer
-from disqued.core.jobs.attributes import with_claim
+from disqued.core.jobs.attributes import NOTE, Attributes, changed, with_claim
 from disqued.core.jobs.claims import NO_NODE, claim_of, refusal, superseded
 from disqued.core.jobs.job import Job
 from disqued.core.runtime.counters import STALE_REFUSED
@@ -24,11 +24,21 @@ def learn_claim(state: NodeState, job: Job, claim: i64) -> bool:
     """
     if claim <= claim_of(job):
         return False
+    _change_unlogged(state, job, with_claim(job.extra, claim))
+    return True
+
+
+def take_note(state: NodeState, job: Job, note: bytes) -> None:
+    """Keep the line of progress of a worker in place of the one before."""
+    _change_unlogged(state, job, changed(job.extra, {NOTE: note}))
+
+
+def _change_unlogged(state: NodeState, job: Job, extra: Attributes | None) -> None:
+    """Change attributes that decide nothing about the queue of the job, and are not worth a record."""
     memory = state.lifecycle.memory
     memory.remove(job)
-    job.extra = with_claim(job.extra, claim)
+    job.extra = extra
     memory.add(job)
-    return True
 
 
 def end_claim(state: NodeState, job: Job, peer: Peer) -> None:
