@@ -21,6 +21,7 @@ from disqued.client import wire
 from disqued.config import ConfigError, load
 from disqued.console.routes import Console
 from disqued.core.cluster.peer import Carrier, Link
+from disqued.httpapi.serving import MORE_CONNECTIONS, Api
 from disqued.membership.nodesconf import decode
 from disqued.metrics.server import ServerFigures
 from disqued.node import ROOMS, Node
@@ -31,7 +32,7 @@ from disqued.persistence.reader import EntryReader
 from disqued.server import metricspage
 from disqued.server.caller import Caller
 from disqued.server.health import ROUTES, why_not_ready
-from disqued.server.httpport import HttpConnection, HttpPort
+from disqued.server.httpport import MOST_CONNECTIONS, HttpConnection, HttpPort
 from disqued.server.shell import Clock, Shell
 from disqued.testing.cluster import Cluster
 from disqued.testing.local import NODE_ID, no_include
@@ -240,6 +241,7 @@ class HttpInput(Target):
         b"POST /livez HTTP/1.1\r\nHost: node\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
         b"GET /%00%ff/../livez?a=%zz HTTP/1.1\r\nHost: node\r\nContent-Length: -1\r\n\r\n",
         b"GET /livez HTTP/1.1\r\nHost: node\r\n\r\n" * 3,
+        *samples.api_requests(),
     )
 
     def __init__(self, seed: int) -> None:
@@ -253,7 +255,9 @@ class HttpInput(Target):
         node.start(self._host.now_ms)
         figures = ServerFigures(lambda: why_not_ready(node))
         console = Console(partial(Caller, loop, shell), node.state.commands.items())
-        self._port = HttpPort(loop, node, (*ROUTES, *metricspage.routes(figures), *console.routes), {})
+        api = Api(partial(Caller, loop, shell), node.state.commands.items(), "full")
+        routes = (*ROUTES, *metricspage.routes(figures), *console.routes, *api.routes)
+        self._port = HttpPort(loop, node, routes, {}, MOST_CONNECTIONS + MORE_CONNECTIONS)
 
     def take(self, data: bytes) -> None:
         """Send it, then close this side."""

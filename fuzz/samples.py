@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+import json
+from typing import Any, Final
 
 from disqued.bus import kinds
 from disqued.bus.writer import FrameWriter, number
@@ -12,6 +13,9 @@ from disqued.core.jobs.attributes import of as attributes_of
 from disqued.core.jobs.codec import pack_for_bus
 from disqued.core.jobs.job import Job
 from disqued.counts.payload import JOBS, Question, pack_answer, pack_question
+from disqued.httpapi.kinds import Kind
+from disqued.httpapi.operation import BODY, QUERY
+from disqued.httpapi.table import OPERATIONS
 from disqued.moves.redrivetask import GRANT, REPORT, RedriveMessage, Task
 from disqued.node import ROOMS
 from disqued.patterns.payload import pack as pack_patterns
@@ -21,6 +25,7 @@ from disqued.testing.local import LocalNode
 
 _FILE: Final = "disque.aof"
 _ANY: Final = (b"", bytes(16))
+_JOB_ID: Final = "D-dcb833cf-8YL1NT17e9+wsA/09NqxscQI-05a1"
 _VERSION: Final = 1_800_000_000_000
 _BLOCK: Final = {
     PRIORITY: i32_value(-7),
@@ -49,6 +54,29 @@ def append_only_file() -> bytes:
     client.call("ACKJOB", finished)
     local.run(seconds=2)
     return bytes(local.host.disk.files[_FILE])
+
+
+def api_requests() -> list[bytes]:
+    """A request for each operation of the HTTP API, without options and with all of them."""
+    requests: list[bytes] = []
+    for operation in OPERATIONS:
+        path = operation.path.format(queue="mail", id=_JOB_ID)
+        query = "&".join(f"{one.name}={str(_value(one.kind)).lower()}" for one in operation.among(QUERY))
+        fields = {one.name: _value(one.kind) for one in operation.among(BODY)}
+        needed = {one.name: _value(one.kind) for one in operation.among(BODY) if one.required}
+        for target, content in ((path, needed), (f"{path}?{query}", fields)):
+            body = json.dumps(content).encode() if operation.method == "POST" else b""
+            head = f"{operation.method} /v1/{target} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n"
+            requests.append(head.encode() + body)
+    return requests
+
+
+def _value(kind: Kind) -> Any:
+    """A valid value."""
+    schema = kind.schema
+    if "enum" in schema:
+        return schema["enum"][-1]
+    return {"integer": schema.get("minimum", 0), "boolean": True, "array": ["mail"], "string": "x"}[schema["type"]]
 
 
 def frames(node_id: bytes, job_id: bytes) -> list[bytes]:

@@ -177,6 +177,8 @@ class Route:
     methods: tuple[str, ...] = READS
     max_body_bytes: int = 0
     """Maximum length of the body of a request; 0 if it must not have one."""
+    admits: Callable[[Node, Request], Answer | None] | None = None
+    """Returns the answer that refuses a request before its body is read, if the body is large; None accepts it."""
     below: str = ""
     """What may follow the path, after a slash, such as `NAME`; empty if nothing may."""
     listed: bool = True

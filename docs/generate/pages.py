@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from docs.generate import bus, configuration, declared, disquecluster, job_states, metrics, spark_options
+from docs.generate import bus, configuration, declared, disquecluster, httpapi, job_states, metrics, spark_options
 
 DOCS: Final = Path(__file__).parents[1]
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
@@ -16,6 +16,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "disquebackup.md": declared.backup_page,
     "disquequeue.md": declared.queue_page,
     "disqueuser.md": declared.user_page,
+    "http-api.md": httpapi.page,
     "metrics.md": metrics.page,
     "protocol/bus.md": bus.page,
     "spark/options.md": spark_options.page,

@@ -55,6 +55,7 @@ OWNED: Final[Mapping[str, str]] = {
     "dir": _FILES,
     "external-port": _EXTERNAL,
     "external-tls-port": _EXTERNAL,
+    "http-api": "set spec.httpApi, which also adds its port to the service",
     "http-port": _PORTS,
     "include": "set the directives themselves in spec.config",
     "logfile": _OUTPUT,
@@ -120,6 +121,7 @@ def given(spec: Spec) -> dict[str, Any]:
         "appendonly": "yes" if spec.persistence.appendonly else "no",
         "appendfsync": spec.persistence.fsync,
         "maxmemory": maxmemory(spec),
+        **({} if spec.http_api is None else {"http-api": spec.http_api}),
         **{option.name: spec.config[option.name] for option in FREE if option.name in spec.config},
     }
     return dict(_readable(texts))

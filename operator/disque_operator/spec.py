@@ -384,6 +384,11 @@ class SpecFields(Section):
                 "podDisruptionBudget.maxUnavailable must be less than replicas, or all members may be evicted at once",
             ),
             rule(
+                f"!has(self.httpApi) || (self.service.port != {names.HTTP_PORT} && "
+                f"self.service.tlsPort != {names.HTTP_PORT})",
+                f"service.port and service.tlsPort must not be {names.HTTP_PORT}, which is the port of httpApi",
+            ),
+            rule(
                 "!self.storage.ephemeral || !self.persistence.appendonly",
                 "storage.ephemeral keeps no files: set persistence.appendonly: false too",
             ),
@@ -452,6 +457,11 @@ class SpecFields(Section):
     tls: Tls = Tls()
     cluster_secret: ClusterSecret = ClusterSecret()
     service: ClientService = ClientService()
+    http_api: Literal["read", "full"] | None = Field(
+        default=None,
+        description="Whether brokers serve the HTTP API: `read` for requests that change nothing, or `full`. The "
+        f"service for clients then also has the port {names.HTTP_PORT}. By default, there is no HTTP API.",
+    )
     exposure: Exposure | None = Field(
         default=None,
         description="How clients outside of Kubernetes reach the members. By default, they do not.",

@@ -41,8 +41,8 @@ MONITORING: Json = {
 }
 
 
-def policy_of(exposure: Json | None = None, **network: object) -> Json:
-    spec = {"networkPolicy": network, "exposure": exposure}
+def policy_of(exposure: Json | None = None, api: str | None = None, **network: object) -> Json:
+    spec = {"networkPolicy": network, "exposure": exposure, "httpApi": api}
     body = {"metadata": {"name": "jobs", "namespace": HOME}, "spec": spec}
     policy = network_policy(parse(body), SYSTEM)
     assert policy is not None
@@ -103,6 +103,13 @@ def test_only_members_reach_the_bus_port(network: Json) -> None:
     assert ports_for(OPERATOR, spec) == {CLIENT, HTTP}
     other_cluster = Pod(HOME, tuple(names.labels("mail").items()))
     assert [other for other in (WORKER, PROMETHEUS, other_cluster) if BUS in ports_for(other, spec)] == []
+
+
+def test_clients_reach_the_http_port_only_if_it_has_the_api() -> None:
+    network: Json = {"enabled": True, "clients": [WORKERS], "monitoring": [MONITORING]}
+    assert ports_for(WORKER, policy_of(**network)) == {CLIENT}
+    assert ports_for(WORKER, policy_of(api="read", **network)) == {CLIENT, HTTP}
+    assert ports_for(OTHER, policy_of(api="read", **network)) == set()
 
 
 def test_sample_for_production_admits_its_prometheus() -> None:

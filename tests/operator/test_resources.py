@@ -100,6 +100,15 @@ def test_broker_accepts_the_configuration(name: str) -> None:
         assert OPTION_OF[directive].kind.read(text.encode().split()) == getattr(config, directive.replace("-", "_"))
 
 
+def test_http_api_is_a_directive_and_a_port_of_the_service() -> None:
+    found = objects(changed(http_api="full"))
+    assert "http-api full" in found["ConfigMap"]["data"]["disque.conf"].splitlines()
+    ports = {port["name"]: port["port"] for port in found["ClientService"]["spec"]["ports"]}
+    assert ports == {"client": 7711, "http": 9711}
+    assert "http" not in {port["name"] for port in objects()["ClientService"]["spec"]["ports"]}
+    assert "http-api" not in objects()["ConfigMap"]["data"]["disque.conf"]
+
+
 def test_secret_without_passwords_is_empty() -> None:
     found = objects()["Secret"]
     assert found["data"] == {"disque.conf": ""}

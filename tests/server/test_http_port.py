@@ -8,10 +8,11 @@ import socket
 
 import pytest
 
-from disqued.httproutes import OK, Exchange, Request, Route
+from disqued.httproutes import OK, Answer, Exchange, Request, Route
 from disqued.server import httpport
 from disqued.server.health import ROUTES
-from disqued.server.httpport import MOST_BYTES, MOST_CONNECTIONS
+from disqued.server.httpport import MOST_BODIES_BYTES, MOST_CONNECTIONS
+from disqued.server.httprequest import MOST_BYTES
 from server.httpstage import FEED, GET, LIVE, WAITING, Feed, Stage, play, status_of, with_dead_peer
 
 LIMIT = 8
@@ -431,3 +432,74 @@ def test_closed_http_connections_leave_no_garbage(monkeypatch: pytest.MonkeyPatc
         play(act, with_dead_peer(), routes=(*ROUTES, Feed().route))
     finally:
         gc.enable()
+
+
+def test_request_with_long_headers_is_refused_even_if_it_arrives_at_once() -> None:
+    async def act(stage: Stage) -> None:
+        client = await stage.client()
+        client.send(b"GET /livez HTTP/1.1\r\nHost: node\r\nX: " + b"x" * 3 * MOST_BYTES + b"\r\n\r\n")
+        assert status_of(await client.rest()) == 431
+
+    play(act)
+
+
+def test_large_content_is_read_only_by_pages_that_accept_it() -> None:
+    received: list[int] = []
+
+    def admits(_node: object, request: Request) -> Answer | None:
+        return None if "x-key" in request.headers else Answer(403, "no key")
+
+    def take(_node: object, exchange: Exchange) -> None:
+        received.append(len(exchange.request.body))
+        exchange.answer(200, "taken")
+
+    async def act(stage: Stage) -> None:
+        body = b"x" * (1 << 20)
+        head = b"POST /large HTTP/1.1\r\nHost: node\r\nContent-Length: %d\r\n" % len(body)
+        client = await stage.client()
+        for _ in range(3):
+            client.send(head + b"X-Key: 1\r\n\r\n" + body)
+            assert await client.page() == b"taken\n"
+        client.send(head + b"\r\n" + body)
+        assert status_of(await client.rest()) == 403
+        assert received == [len(body)] * 3
+        assert stage.port._bodies_bytes == 0
+
+    play(act, routes=(Route("/large", take, 8, ("POST",), 1 << 20, admits=admits),))
+
+
+def test_large_contents_share_a_bound_and_free_it() -> None:
+    def take(_node: object, exchange: Exchange) -> None:
+        exchange.answer(200, "taken")
+
+    async def act(stage: Stage) -> None:
+        size = MOST_BODIES_BYTES // 2
+        head = b"POST /large HTTP/1.1\r\nHost: node\r\nContent-Length: %d\r\n\r\n" % size
+        holding = [await stage.client() for _ in range(2)]
+        for client in holding:
+            client.send(head)
+        await stage.until(lambda: stage.port._bodies_bytes == 2 * size)
+        another = await stage.client()
+        another.send(head)
+        assert status_of(await another.rest()) == 503
+        holding[0].writer.close()
+        await stage.until(lambda: stage.port._bodies_bytes == size)
+        another = await stage.client()
+        another.send(head + b"x" * size)
+        assert await another.page() == b"taken\n"
+
+    play(act, routes=(Route("/large", take, 8, ("POST",), MOST_BODIES_BYTES),))
+
+
+def test_client_that_asks_may_send_its_content() -> None:
+    def take(_node: object, exchange: Exchange) -> None:
+        exchange.answer(200, exchange.request.body.decode())
+
+    async def act(stage: Stage) -> None:
+        client = await stage.client()
+        client.send(b"POST /p HTTP/1.1\r\nHost: node\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
+        assert (await client.reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 100 ")
+        client.send(b"hello")
+        assert await client.page() == b"hello\n"
+
+    play(act, routes=(Route("/p", take, 8, ("POST",), 100),))

@@ -103,6 +103,7 @@ class Config:
     http_tls: bool
     cluster_announce_tls_port: int
     http_actions: bool
+    http_api: str
     http_auth: bool
     metrics_queues: int
     records_max: int

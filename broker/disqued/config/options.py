@@ -439,6 +439,15 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         added=True,
     ),
     Option(
+        "http-api",
+        Choice(("no", "read", "full")),
+        "no",
+        "sockets",
+        "Whether the HTTP port serves the [HTTP API](howto/http-api.md): `no`, `read` for requests that change "
+        "nothing, or `full`.",
+        added=True,
+    ),
+    Option(
         "http-auth",
         _YES_NO,
         False,

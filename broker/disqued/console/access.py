@@ -9,17 +9,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from disqued.console import guard
+from disqued.core.access.users import DEFAULT
 from disqued.core.clients.origin import origin_of
 from disqued.core.runtime.authentication import find_user
 from disqued.core.runtime.authorization import refusal
-from disqued.errors import ReplyError
+from disqued.errors import LoginRefused, ReplyError
 from disqued.httproutes import FORBIDDEN, TOO_MANY_REQUESTS, UNAUTHORIZED, Answer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from disqued.console.calling import Caller
     from disqued.core.access.user import User
     from disqued.core.runtime.state import NodeState
+    from disqued.httproutes import Request
+    from disqued.node import Node
 
 NEEDS_LOGIN: Final = Answer(UNAUTHORIZED, "user and password required", guard.ASK_FOR_PASSWORD)
 
@@ -41,7 +45,7 @@ def metrics_refusal(state: NodeState, headers: Mapping[str, str], client: str, *
     """
     if not state.config.http_auth:
         return None
-    found = _user(state, headers, client)
+    found = user_of(state, headers, client)
     if isinstance(found, Answer):
         return found
     name = words[0].decode().lower()
@@ -50,7 +54,7 @@ def metrics_refusal(state: NodeState, headers: Mapping[str, str], client: str, *
     return None if refused is None else Answer(FORBIDDEN, refused.text)
 
 
-def _user(state: NodeState, headers: Mapping[str, str], client: str) -> User | Answer:
+def user_of(state: NodeState, headers: Mapping[str, str], client: str) -> User | Answer:
     """The user of a request, or the answer that refuses it."""
     users = state.users
     given = guard.credentials(headers)
@@ -64,3 +68,24 @@ def _user(state: NodeState, headers: Mapping[str, str], client: str) -> User | A
         return find_user(state, client.encode(), password, name or None, tls=state.config.http_tls)
     except ReplyError:
         return users.default if users.open_to_all and not name else NEEDS_LOGIN
+
+
+def log_in(node: Node, caller: Caller, request: Request) -> Answer | None:
+    """Log in with the credentials of a request, if it has any; returns the answer if it is refused."""
+    needs_login = not node.state.users.open_to_all
+    given = guard.credentials(request.headers)
+    if given is None:
+        return NEEDS_LOGIN if needs_login else None
+    password, name = given
+    if not needs_login and name in {b"", DEFAULT}:
+        return None  # the default user needs no password
+    waiting = wait_answer(node.state, request.client)
+    if waiting is not None:
+        return waiting
+    try:
+        caller.authenticate(password, name or None)
+    except LoginRefused:
+        return NEEDS_LOGIN
+    except ReplyError as error:  # too many connections of this user
+        return Answer(FORBIDDEN, error.text.removeprefix("ERR "))
+    return None

@@ -35,8 +35,15 @@ class Caller(Protocol):
     def ask_member(self, member: bytes, requests: Requests, then: Then) -> Cancel | None:
         """Have another member run commands for the user of this client, see `AskMember`."""
 
+    @property
+    def waits(self) -> bool:
+        """Whether the node has a command of this client that waits, such as GETJOB, and whose reply has not begun."""
+
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection soon."""
+
+    def abandon(self) -> None:
+        """Close the connection now, so that a command that waits gets nothing. Not while the node runs."""
 
 
 Callers: TypeAlias = Callable[[str, int, Callable[[str], None]], Caller]

@@ -17,9 +17,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from disqued.console import actions, assets, guard
-from disqued.console.access import NEEDS_LOGIN, wait_answer
+from disqued.console.access import log_in
 from disqued.console.asking import MemberQuestions
-from disqued.console.calling import Caller, Callers, Calls, Cancel, Requests, Then
+from disqued.console.calling import Callers, Calls, Cancel, Requests, Then
 from disqued.console.figures import redrive_status, settings_set
 from disqued.console.jobs import (
     DEAD,
@@ -35,9 +35,7 @@ from disqued.console.jobs import (
 from disqued.console.live import Live
 from disqued.console.selection import MAX_SELECTED, SORTS, QueueSelection
 from disqued.console.text import fields_of
-from disqued.core.access.users import DEFAULT
 from disqued.core.commands.entry import CommandEntry
-from disqued.errors import LoginRefused, ReplyError
 from disqued.httproutes import (
     BAD_REQUEST,
     FORBIDDEN,
@@ -47,7 +45,6 @@ from disqued.httproutes import (
     UNAVAILABLE,
     Answer,
     Exchange,
-    Request,
     Route,
 )
 from disqued.resp.replies import Failure, Reply
@@ -183,7 +180,7 @@ class Console:
             return None
         caller = self._callers(request.client, most_bytes, lambda why: exchange.answer(UNAVAILABLE, why))
         exchange.at_end(caller.close)
-        refused = _log_in(node, caller, request)
+        refused = log_in(node, caller, request)
         if refused is not None:
             exchange.send(refused)
             return None
@@ -196,27 +193,6 @@ class Console:
             return caller.ask_member(member, requests, lambda replies: exchange.run(lambda: then(replies)))
 
         return Calls(ask, ask_member)
-
-
-def _log_in(node: Node, caller: Caller, request: Request) -> Answer | None:
-    """Log in with the credentials of a request, if it has any; returns the answer if it is refused."""
-    needs_login = not node.state.users.open_to_all
-    given = guard.credentials(request.headers)
-    if given is None:
-        return NEEDS_LOGIN if needs_login else None
-    password, name = given
-    if not needs_login and name in {b"", DEFAULT}:
-        return None  # the default user needs no password
-    waiting = wait_answer(node.state, request.client)
-    if waiting is not None:
-        return waiting
-    try:
-        caller.authenticate(password, name or None)
-    except LoginRefused:
-        return NEEDS_LOGIN
-    except ReplyError as error:  # too many connections of this user
-        return Answer(FORBIDDEN, error.text.removeprefix("ERR "))
-    return None
 
 
 def _fields(exchange: Exchange) -> dict[str, bytes] | None:

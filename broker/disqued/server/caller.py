@@ -153,10 +153,23 @@ class Caller:
         self._loop.call_soon(self._gone, why)
         self._forget()
 
+    @property
+    def waits(self) -> bool:
+        """Whether the node has a command of this client that waits, and whose reply has not begun."""
+        return self._connection is not None and self._connection.blocked is not None
+
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection in a later turn: this may be called while the node runs."""
         self._pipe.cut()
         self._forget()
+
+    def abandon(self) -> None:
+        """Close the connection in this turn, so that a command that waits gets nothing."""
+        self._pipe.cut()
+        self._asked.clear()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.connection_lost(None)
 
     def _forget(self) -> None:
         connection, self._connection = self._connection, None

@@ -6,8 +6,9 @@ of the broker nor block probes:
 - Each turn of the event loop takes one request; clients of the broker are served in between.
 - At most MOST_CONNECTIONS are open. One more replaces a connection of the address that has most of them: the one that
   has been idle longest, or else the oldest one. So one address cannot keep the others out.
-- A request has at most MOST_BYTES, and no body unless its page accepts one (`Route.max_body_bytes`, at most
-  MOST_BYTES). Data that arrives during an answer counts for the next request.
+- A request has at most MOST_BYTES, and no body unless its page accepts one (`Route.max_body_bytes`). A body above
+  MOST_BYTES is read only after its page has accepted the request (`Route.admits`), and all such bodies together have at
+  most MOST_BODIES_BYTES. Data that arrives during an answer counts for the next request.
 - Within DEADLINE_S a client must send a complete request and read the previous answer, or the last part of a stream.
   Otherwise the connection is closed.
 
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 from asyncio import AbstractEventLoop, TimerHandle, Transport
 from collections import Counter, deque
+from dataclasses import replace
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
@@ -27,9 +29,7 @@ import h11
 from disqued.core.clients.origin import origin_of
 from disqued.core.runtime.failures import report_bug
 from disqued.httproutes import (
-    CONTENT_TOO_LARGE,
     INTERNAL_ERROR,
-    LENGTH_REQUIRED,
     UNAVAILABLE,
     Answer,
     Exchange,
@@ -38,14 +38,15 @@ from disqued.httproutes import (
     at,
     find,
 )
+from disqued.server.httprequest import MOST_BYTES, is_long, length_of, path_of, refuse_body
 
 if TYPE_CHECKING:
     from disqued.node import Node
 
 MOST_CONNECTIONS: Final = 32
-"""With TLS, as many handshakes may run beside them."""
-MOST_BYTES: Final = 8 << 10
-"""The maximum size of a request line with its headers."""
+"""Unless the port has more (`HttpPort.most_connections`). With TLS, as many handshakes may run beside them."""
+MOST_BODIES_BYTES: Final = 32 << 20
+"""How much all large bodies may have together, from the moment when they are announced to the end of the answer."""
 SENT_BYTES: Final = 4 << 10
 """An answer of which no more is left counts as sent; TLS also has output of its own, right after the handshake."""
 DEADLINE_S: Final = 15.0
@@ -57,9 +58,8 @@ _REASONS: Final = {
     TOO_LONG: f"the request is longer than {MOST_BYTES} bytes",
     501: "this transfer encoding is not supported",
 }
-_NO_BODY: Final = "this page accepts no request body"
-_NO_LENGTH: Final = "the request needs a Content-Length header"
 _NOT_HTTP: Final = "this is not an HTTP request"
+_BODIES_FULL: Final = "too many large requests at the same time; try again later"
 _FULL: Final = "too many connections"
 _WAITING: Final = "too many pending requests for this page"
 OTHER_PAGE: Final = "other"
@@ -87,8 +87,12 @@ class HttpConnection:
         """Whether the stream may end anywhere."""
         self._asked: h11.Request | None = None
         """The request whose body is being read."""
-        self._body = b""
+        self._body = bytearray()
         """The body that has arrived so far."""
+        self._reserved_bytes = 0
+        """How much of MOST_BODIES_BYTES the present request has."""
+        self._reading_paused = False
+        """Whether no more input is read until what has arrived was parsed."""
         self._ahead_bytes = 0
         """How many bytes have arrived since the last request was taken."""
         self._ignores_input = False
@@ -129,9 +133,8 @@ class HttpConnection:
         if self._ahead_bytes > 2 * MOST_BYTES:
             if self._exchange is not None or self._write_paused:
                 self.hang_up()
-            else:
-                self._refuse(TOO_LONG, _REASONS[TOO_LONG])
-            return
+                return
+            self._pause_reading()
         self._parser.receive_data(data)
         self._want_turn()
 
@@ -143,6 +146,7 @@ class HttpConnection:
         self._said_all = True
         two_halves = self._transport is not None and self._transport.can_write_eof()
         if self._ignores_input or self._exchange is not None or not two_halves:
+            self._drop_exchange()  # now: a page must not answer a connection that is about to close
             return False
         self._parser.receive_data(b"")
         self._want_turn()
@@ -165,11 +169,28 @@ class HttpConnection:
         """The connection is closed."""
         self._transport = None
         self._disarm()
+        self._release()
+        self._drop_exchange()
+        self._port.lost(self)
+
+    def _drop_exchange(self) -> None:
+        """End the request that is being answered: the client is gone."""
         exchange, self._exchange = self._exchange, None
         if exchange is not None:
             exchange.end()
             self._port.ended(exchange.route)
-        self._port.lost(self)
+
+    def _pause_reading(self) -> None:
+        """Read no more until what has arrived was parsed."""
+        if self._transport is not None and not self._reading_paused:
+            self._reading_paused = True
+            self._transport.pause_reading()
+
+    def _read_on(self) -> None:
+        """Read again."""
+        if self._transport is not None and self._reading_paused:
+            self._reading_paused = False
+            self._transport.resume_reading()
 
     # --- deadline -----------------------------------------------------------------------------------------------------
 
@@ -191,6 +212,7 @@ class HttpConnection:
         """Close at once."""
         if self._transport is not None:
             self._transport.abort()
+        self._drop_exchange()
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
@@ -207,18 +229,20 @@ class HttpConnection:
         except h11.RemoteProtocolError as error:
             error.__traceback__ = None  # it refers to the error: a cycle
             status = error.error_status_hint
-            self._refuse(status, _REASONS.get(status, _NOT_HTTP))
+            self._refuse(Answer(status, _REASONS.get(status, _NOT_HTTP)))
 
     def _parse(self) -> None:
         """Parse the input, and start to answer the request if it is complete."""
         parser = self._parser
+        if self._asked is None and self._ahead_bytes > 2 * MOST_BYTES and is_long(parser.trailing_data[0]):
+            self._refuse(Answer(TOO_LONG, _REASONS[TOO_LONG]))  # the parser would accept it, as it is complete
+            return
         event = parser.next_event()
         if isinstance(event, h11.Request):
             self._head = event.method == b"HEAD"
-            route = at(self._port.routes, _path(event))
-            refusal = _refuse_body(event, route.max_body_bytes if route is not None else 0)
+            refusal = self._accept_body(event)
             if refusal is not None:
-                self._refuse(*refusal)
+                self._refuse(refusal)
                 return
             self._asked = event
             event = parser.next_event()
@@ -226,28 +250,54 @@ class HttpConnection:
             self._body += event.data
             event = parser.next_event()
         if isinstance(event, h11.EndOfMessage):
-            asked, body = self._asked, self._body
-            self._asked, self._body = None, b""
+            asked, body = self._asked, bytes(self._body)
+            self._asked, self._body = None, bytearray()
             if asked is not None:
                 self._begin(asked, body)
+        elif event is h11.NEED_DATA:
+            self._ahead_bytes = len(parser.trailing_data[0])
+            self._read_on()
         elif self._transport is not None and (event is h11.PAUSED or isinstance(event, h11.ConnectionClosed)):
             self._transport.close()
+
+    def _accept_body(self, asked: h11.Request) -> Answer | None:
+        """Prepare to read the body of a request, if it has one; returns the answer if it is refused."""
+        route = at(self._port.routes, path_of(asked))
+        refusal = refuse_body(asked, route.max_body_bytes if route is not None else 0)
+        if refusal is not None:
+            return Answer(*refusal)
+        length = length_of(asked)
+        if length > MOST_BYTES and route is not None:
+            refused = None if route.admits is None else route.admits(self._port.node, self._request(asked, route, b""))
+            if refused is not None:
+                return refused
+            if not self._port.reserve(length):
+                return Answer(UNAVAILABLE, _BODIES_FULL, (("Retry-After", "1"),))
+            self._reserved_bytes = length
+        if self._parser.they_are_waiting_for_100_continue and self._transport is not None:
+            self._transport.write(self._parser.send(h11.InformationalResponse(status_code=100, headers=[])) or b"")
+        return None
+
+    def _request(self, asked: h11.Request, route: Route, body: bytes) -> Request:
+        """The request as its page gets it."""
+        query = asked.target.decode("ascii", "replace").partition("?")[2]
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in asked.headers}
+        below = path_of(asked).removeprefix(route.path).removeprefix("/")
+        return Request(asked.method.decode("ascii", "replace"), query, below, headers, body, self._address())
 
     def _begin(self, asked: h11.Request, body: bytes) -> None:
         """Start to answer a request."""
         self._ahead_bytes = len(self._parser.trailing_data[0])
+        if self._ahead_bytes <= 2 * MOST_BYTES:
+            self._read_on()
         self._disarm()
         method = asked.method.decode("ascii", "replace")
-        route = find(self._port.routes, method, _path(asked))
+        route = find(self._port.routes, method, path_of(asked))
         self._page = route.path if isinstance(route, Route) else OTHER_PAGE
         if isinstance(route, Answer):
             self._send(route)
         elif self._port.may_begin(route):
-            query = asked.target.decode("ascii", "replace").partition("?")[2]
-            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in asked.headers}
-            below = _path(asked).removeprefix(route.path).removeprefix("/")
-            request = Request(method, query, below, headers, body, self._address())
-            exchange = Exchange(self._port.loop, route, request)
+            exchange = Exchange(self._port.loop, route, self._request(asked, route, body))
             exchange.client = self
             self._exchange = exchange
             self._port.began(self, route)
@@ -311,12 +361,13 @@ class HttpConnection:
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
-    def _refuse(self, status: int, text: str) -> None:
+    def _refuse(self, answer: Answer) -> None:
         """Answer with an error and close: further input cannot be parsed."""
         self._ignores_input = True
         self._ahead_bytes = 0
         self._page = OTHER_PAGE
-        self._write(Answer(status, text, _CLOSE))
+        self._read_on()
+        self._write(replace(answer, headers=(*answer.headers, *_CLOSE)))
         if self._transport is None:
             return
         if self._said_all:
@@ -337,6 +388,11 @@ class HttpConnection:
         if self._transport is not None:
             self._transport.close()
 
+    def _release(self) -> None:
+        """The body of the request is not needed any more."""
+        self._port.release(self._reserved_bytes)
+        self._reserved_bytes = 0
+
     def _send(self, answer: Answer) -> None:
         """Send an answer and wait for the next request."""
         self._write(answer)
@@ -346,6 +402,7 @@ class HttpConnection:
     def _await_next(self) -> None:
         """Wait for the next request, if the client keeps the connection open."""
         assert self._transport is not None
+        self._release()
         self._arm()
         self._port.waits(self)
         if self._parser.our_state is h11.DONE and self._parser.their_state is h11.DONE:
@@ -390,27 +447,6 @@ def _bytes(answer: Answer) -> bytes:
     return answer.content.encode() + b"\n" if isinstance(answer.content, str) else answer.content
 
 
-def _path(asked: h11.Request) -> str:
-    """The path without the query."""
-    return asked.target.decode("ascii", "replace").partition("?")[0]
-
-
-def _refuse_body(asked: h11.Request, most_bytes: int) -> tuple[int, str] | None:
-    """Why the body of a request is refused; None if it is accepted or there is none."""
-    fields = dict(asked.headers)
-    chunked = b"transfer-encoding" in fields
-    length = int(fields.get(b"content-length", b"0"))
-    if most_bytes == 0:
-        return (CONTENT_TOO_LARGE, _NO_BODY) if chunked or length else None
-    if chunked:
-        return LENGTH_REQUIRED, _NO_LENGTH
-    return (
-        (CONTENT_TOO_LARGE, f"request body too large; this page accepts {most_bytes} bytes")
-        if length > most_bytes
-        else None
-    )
-
-
 class HttpPort:
     """All connections to the HTTP port of one node."""
 
@@ -420,10 +456,14 @@ class HttpPort:
         node: Node,
         routes: tuple[Route, ...],
         answers: dict[tuple[str, int], int] | None = None,
+        most_connections: int = MOST_CONNECTIONS,
     ) -> None:
         self.loop = loop
         self.node = node
         self.routes = routes
+        self.most_connections = most_connections
+        self._bodies_bytes = 0
+        """How much all large bodies have together."""
         self._connections: dict[HttpConnection, None] = {}
         self._idle: dict[HttpConnection, None] = {}
         """Idle connections, the longest idle first."""
@@ -446,7 +486,7 @@ class HttpPort:
 
     def admit(self, connection: HttpConnection) -> bool:
         """Register a connection; False if there is no room for it."""
-        room = len(self._connections) < MOST_CONNECTIONS or self._make_room()
+        room = len(self._connections) < self.most_connections or self._make_room()
         self._connections[connection] = None
         if room:
             self._idle[connection] = None
@@ -476,6 +516,17 @@ class HttpPort:
     def count(self, page: str, status: int) -> None:
         """Count an answer."""
         self.answers[page, status] = self.answers.get((page, status), 0) + 1
+
+    def reserve(self, size: int) -> bool:
+        """Reserve room for a large body; False if all together would be too large."""
+        if self._bodies_bytes + size > MOST_BODIES_BYTES:
+            return False
+        self._bodies_bytes += size
+        return True
+
+    def release(self, size: int) -> None:
+        """Release the room of a body."""
+        self._bodies_bytes -= size
 
     def may_begin(self, route: Route) -> bool:
         """Whether another request for a page is allowed."""

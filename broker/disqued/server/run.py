@@ -25,6 +25,8 @@ from disqued.config.kinds import IfFree
 from disqued.console.routes import Console
 from disqued.errors import ReplyError
 from disqued.federation.importing import withdraw
+from disqued.httpapi.serving import MORE_CONNECTIONS, Api
+from disqued.httproutes import Route
 from disqued.membership.nodesconf import encode, restore
 from disqued.membership.secrets import SecretFileError
 from disqued.metrics.server import ServerFigures
@@ -93,7 +95,7 @@ class Run:
             self._host = ProcessHost(config_path, nodes, self._certificates, self._ended.set, self._fail, self._restart)
             self._host.keep_alive(config.tcp_keepalive)
             if self._http_sockets:
-                self._host.reserved_descriptors += MOST_CONNECTIONS * (2 if config.http_tls else 1)
+                self._host.reserved_descriptors += self._http_connections * (2 if config.http_tls else 1)
             self._limit_clients()
             self._clock = Clock(start_ms(time.time_ns() // 1_000_000, (nodes.path, Path(config.appendfilename))))
             self._node = self._make_node(nodes)
@@ -164,8 +166,8 @@ class Run:
         bus_certificates = self._certificates if self._config.tls_cluster != "no" else None
         bus = Bus(shell, loop, bus_certificates, figures.handshake_failed)
         self._signals.files_changed.append(self._certificates.renew)
-        routes = (*ROUTES, *metricspage.routes(figures), *self._console(loop, shell).routes)
-        http = HttpPort(loop, self._node, routes, figures.http_answers)
+        routes = (*ROUTES, *metricspage.routes(figures), *self._pages(loop, shell))
+        http = HttpPort(loop, self._node, routes, figures.http_answers, self._http_connections)
         # HTTP first: when the port for clients is open, this one is too.
         servers = await self._serve_http(http, figures)
         for sockets, external in ((self._external, True), ((self._sockets, self._tls_sockets), False)):
@@ -195,21 +197,29 @@ class Run:
             raise Fatal("Exiting without flushing the AOF; waiting clients got no reply")
         logs.write("warning", "Disque is now ready to exit, bye bye...")
 
-    def _console(self, loop: asyncio.AbstractEventLoop, shell: Shell) -> Console:
-        """The page for browsers."""
-        return Console(partial(Caller, loop, shell), self._node.state.commands.items())
+    def _pages(self, loop: asyncio.AbstractEventLoop, shell: Shell) -> tuple[Route, ...]:
+        """The page for browsers, and the API."""
+        callers, commands = partial(Caller, loop, shell), self._node.state.commands
+        mode = self._config.http_api
+        api = Api(callers, commands.items(), mode).routes if mode != "no" else ()
+        return (*Console(callers, commands.items()).routes, *api)
+
+    @property
+    def _http_connections(self) -> int:
+        """How many connections the HTTP port may have."""
+        return MOST_CONNECTIONS + (MORE_CONNECTIONS if self._config.http_api != "no" else 0)
 
     async def _serve_http(self, http: HttpPort, figures: ServerFigures) -> list[listener.Accepting]:
         """Accept connections to the HTTP port."""
         if not self._config.http_tls:
-            return await listener.serve(self._http_sockets, http.accept, MOST_CONNECTIONS)
+            return await listener.serve(self._http_sockets, http.accept, self._http_connections)
         settings = self._certificates.http_settings
         return [
             TlsPort(
                 self._http_sockets,
                 settings,
                 http.accept,
-                lambda: MOST_CONNECTIONS,
+                lambda: self._http_connections,
                 partial(self._handshake_failed, figures),
             )
         ]

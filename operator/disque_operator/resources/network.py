@@ -37,7 +37,10 @@ def client_service(spec: Spec) -> Json:
     body = {
         "type": spec.service.type,
         "selector": names.selector(spec.name),
-        "ports": [_service_port(name, published[name], name) for name in client_ports(spec)],
+        "ports": [
+            *(_service_port(name, published[name], name) for name in client_ports(spec)),
+            *([_service_port("http", names.HTTP_PORT, "http")] if spec.http_api else []),
+        ],
         **service_options(spec.service),
     }
     annotations = dict(spec.service.annotations)
@@ -83,8 +86,8 @@ def _service_port(name: str, number: int, target: str) -> Json:
 def network_policy(spec: Spec, operator_namespace: str) -> Json | None:
     """Return the NetworkPolicy; None if the spec disables it.
 
-    Members reach each other on all ports, clients and monitoring theirs, and the operator those of both. Backups need
-    all members.
+    Members reach each other on all ports, clients and monitoring theirs, and the operator those of both. Clients also
+    reach the HTTP port if it has the API. Backups need all members.
     """
     network = spec.network_policy
     if not network.enabled:
@@ -97,7 +100,7 @@ def network_policy(spec: Spec, operator_namespace: str) -> Json | None:
         clients.append({"podSelector": {"matchLabels": names.runs_selector(spec.name)}})
     ingress = [
         _rule("from", [members], *served, names.BUS_PORT, names.HTTP_PORT),
-        _rule("from", clients, *served),
+        _rule("from", clients, *served, *([names.HTTP_PORT] if spec.http_api else [])),
         _rule("from", monitoring, names.HTTP_PORT),
     ]
     if external := external_ports(spec).values():

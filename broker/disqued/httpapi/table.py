@@ -1,0 +1,213 @@
+"""The table of all operations."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from disqued.core.jobs.attributes import LEAST_PRIORITY, MAX_META_BYTES, MAX_REASON_BYTES, MOST_PRIORITY
+from disqued.core.jobs.jobid import MAX_TTL_S
+from disqued.httpapi import results
+from disqued.httpapi.kinds import Data, Flag, Integer, OneOf, Text, Texts, Wait
+from disqued.httpapi.operation import BODY, PATH, QUERY, Operation, Parameter, Result
+
+MAX_BODY_BYTES: Final = 1 << 20
+"""The longest body of a job that a request can add, and that an answer can have."""
+MOST_CLAIMED: Final = 100
+MOST_QUEUES: Final = 64
+LONGEST_WAIT_MS: Final = 600_000
+LONGEST_COUNT_MS: Final = 60_000
+MOST_LISTED: Final = 1000
+_MAX_NAME_BYTES: Final = 1024
+_MAX_KEY_BYTES: Final = 1024
+_MAX_ID_BYTES: Final = 64
+_MAX_REPLICATE: Final = 65535
+CREATED: Final = 201
+
+_NAME: Final = Text(_MAX_NAME_BYTES, "mail")
+_ID: Final = Text(_MAX_ID_BYTES, "D-5b5e9a1c-0JxGUoTcaJUpGZzrbYnMmHhE-05a1")
+_SECONDS: Final = Integer(0, MAX_TTL_S)
+_QUEUE: Final = Parameter("queue", PATH, _NAME, "The name of the queue, percent-encoded.", required=True)
+_JOB: Final = Parameter("id", PATH, _ID, "The ID of the job.", required=True)
+
+
+def _base64(where: str) -> Parameter:
+    return Parameter("base64", where, Flag(), "Answer with `body_base64` even if the body is text.")
+
+
+ADD: Final = Operation(
+    "POST",
+    "queues/{queue}/jobs",
+    "addJob",
+    "Add a job.",
+    "Answers when the job has the copies that were requested. If the answer is 504 (`NOREPL`) or does not arrive, the "
+    "job may exist or not: repeat the request with the same `id`, at any node, and there is one job.",
+    ("ADDJOB", "{queue}", "{body}", "{timeout_ms}", "*", "WITHCOPIES"),
+    (
+        _QUEUE,
+        Parameter("body", BODY, Data(MAX_BODY_BYTES), "The data for the worker.", required=True),
+        Parameter(
+            "timeout_ms",
+            BODY,
+            Integer(0, LONGEST_WAIT_MS),
+            "How long the node may take to replicate the job, in milliseconds; 0 for no limit.",
+            default=5000,
+        ),
+        Parameter("replicate", BODY, Integer(1, _MAX_REPLICATE), "How many nodes must have a copy.", "REPLICATE"),
+        Parameter("sync", BODY, Integer(1, _MAX_REPLICATE), "Answer when this many copies are confirmed.", "SYNC"),
+        Parameter("delay_s", BODY, _SECONDS, "Seconds before the first delivery.", "DELAY"),
+        Parameter(
+            "retry_s", BODY, _SECONDS, "Seconds before an unacknowledged job is delivered again; 0 never.", "RETRY"
+        ),
+        Parameter("ttl_s", BODY, Integer(1, MAX_TTL_S), "Seconds after which the job is deleted.", "TTL"),
+        Parameter("maxlen", BODY, Integer(1, 1 << 62), "Refuse the job if the queue has this many.", "MAXLEN"),
+        Parameter("key", BODY, Text(_MAX_KEY_BYTES), "Add no second job with this key at this node.", "KEY"),
+        Parameter("window_s", BODY, Integer(1, MAX_TTL_S), "How long the key is remembered.", "WINDOW"),
+        Parameter(
+            "until", BODY, OneOf(("window", "done")), "With `done` the key is free when the job has ended.", "UNTIL"
+        ),
+        Parameter(
+            "id", BODY, _ID, "The ID of the job, or the 24 characters in its middle: repetitions add one job.", "ID"
+        ),
+        Parameter(
+            "priority", BODY, Integer(LEAST_PRIORITY, MOST_PRIORITY), "Higher ones are delivered first.", "PRIORITY"
+        ),
+        Parameter("meta", BODY, Data(MAX_META_BYTES), "Metadata beside the body, such as a trace ID.", "META"),
+        Parameter("async", BODY, Flag(), "Answer at once, and replicate in the background.", "ASYNC"),
+    ),
+    Result(CREATED, "The job was added.", "Added", results.added),
+    ("NOREPL", "PAUSED", "MAXLEN", "EXISTS", "OOM", "CLOCK", "MISCONF"),
+    waits=True,
+)
+
+CLAIM: Final = Operation(
+    "POST",
+    "queues/{queue}/claims",
+    "claimJobs",
+    "Take jobs from a queue, or wait for one.",
+    "Acknowledge each job with `ack` when it is done; otherwise it is delivered again after its retry time. `nack` "
+    "gives it back at once, `working` asks for more time: send both to the node that delivered it (`node`). If the "
+    "time is over without a job, the list is empty. If the client disconnects while it waits, it loses no job.",
+    ("GETJOB", "WITHCOUNTERS", "WITHREQUEUE", "WITHMETA", "*", "FROM", "{queue}", "{more_queues}"),
+    (
+        _QUEUE,
+        Parameter(
+            "timeout_ms",
+            BODY,
+            Wait(LONGEST_WAIT_MS),
+            "How long to wait for a job, in milliseconds; 0 is not at all.",
+            "TIMEOUT",
+            default=0,
+        ),
+        Parameter("count", BODY, Integer(1, MOST_CLAIMED), "How many jobs to take at most.", "COUNT", default=1),
+        Parameter("more_queues", BODY, Texts(_NAME, MOST_QUEUES), "Further queues, in the order of preference."),
+        _base64(BODY),
+    ),
+    Result(200, "The jobs; none if the time is over.", "Claims", lambda reply, _values: reply),
+    ("LEAVING", "CLOCK"),
+    waits=True,
+    delivers=True,
+)
+
+SHOW: Final = Operation(
+    "GET",
+    "jobs/{id}",
+    "showJob",
+    "Describe a job.",
+    "Only nodes that have a copy of the job know it.",
+    ("SHOW", "{id}"),
+    (_JOB, _base64(QUERY)),
+    Result(200, "The job.", "Job", results.described),
+    ("NOJOB", "BADID"),
+    changes=False,
+)
+
+DELETE: Final = Operation(
+    "DELETE",
+    "jobs/{id}",
+    "deleteJob",
+    "Delete a job on this node.",
+    "Other nodes keep their copies, and deliver the job later. To end a job everywhere, acknowledge it.",
+    ("DELJOB", "{id}"),
+    (_JOB,),
+    Result(200, "The job was deleted.", "Empty", results.deleted),
+    ("NOJOB", "BADID"),
+)
+
+ACK: Final = Operation(
+    "POST",
+    "jobs/{id}/ack",
+    "ackJob",
+    "Acknowledge a job: it is done.",
+    "All nodes forget the job. Any node accepts it, also one that does not know the job, and it can be repeated.",
+    ("ACKJOB", "{id}", "*"),
+    (_JOB,),
+    Result(200, "The job is acknowledged.", "Acknowledged", results.acknowledged),
+    ("BADID",),
+)
+
+NACK: Final = Operation(
+    "POST",
+    "jobs/{id}/nack",
+    "nackJob",
+    "Give a job back, because it could not be done.",
+    "It is queued again at once, or after the delay that the request or the settings of the queue ask for.",
+    ("NACK", "{id}", "*"),
+    (
+        _JOB,
+        Parameter("delay_s", BODY, _SECONDS, "Seconds before the job is delivered again.", "DELAY"),
+        Parameter("reason", BODY, Text(MAX_REASON_BYTES), "Why it failed; it is kept with the job.", "REASON"),
+        Parameter("uncounted", BODY, Flag(), "Do not count a failed attempt.", "UNCOUNTED"),
+        Parameter("dead", BODY, Flag(), "Make it a dead letter now.", "DEAD"),
+    ),
+    Result(200, "The job was given back.", "Empty", results.given_back),
+    ("NOJOB", "BADID", "TTL"),
+)
+
+WORKING: Final = Operation(
+    "POST",
+    "jobs/{id}/working",
+    "postponeJob",
+    "Ask for more time for a job.",
+    "Its retry time starts again. Refused when half of its life is over.",
+    ("WORKING", "{id}", "*"),
+    (_JOB,),
+    Result(200, "The job is not delivered before.", "Postponed", results.postponed),
+    ("NOJOB", "BADID", "ACKED", "TOOLATE"),
+)
+
+QUEUES: Final = Operation(
+    "GET",
+    "queues",
+    "listQueues",
+    "List the queues of this node.",
+    "Each answer has some names and the cursor for the next ones. Queues that other nodes have are not listed.",
+    ("QSCAN", "{cursor}", "*"),
+    (
+        Parameter("cursor", QUERY, Text(20), "Where to continue: `cursor` of the answer before.", default=b"0"),
+        Parameter("count", QUERY, Integer(1, MOST_LISTED), "About how many names.", "COUNT", default=100),
+        Parameter("minlen", QUERY, Integer(0, 1 << 62), "Only queues with at least this many jobs.", "MINLEN"),
+    ),
+    Result(200, "Some names.", "Queues", results.queues),
+    (),
+    changes=False,
+)
+
+COUNT: Final = Operation(
+    "GET",
+    "queues/{queue}/count",
+    "countJobs",
+    "Count the jobs of a queue on all nodes.",
+    "Nodes that do not answer in time are missing: compare `nodes_answered` and `nodes_known`.",
+    ("QCOUNT", "{queue}", "*"),
+    (
+        _QUEUE,
+        Parameter("timeout_ms", QUERY, Integer(1, LONGEST_COUNT_MS), "How long to wait for other nodes.", "TIMEOUT"),
+    ),
+    Result(200, "The number of jobs by what they wait for.", "Counts", results.counted),
+    (),
+    changes=False,
+    waits=True,
+)
+
+OPERATIONS: Final[tuple[Operation, ...]] = (ADD, CLAIM, SHOW, DELETE, ACK, NACK, WORKING, QUEUES, COUNT)
+"""All operations, in the order of the documentation."""
