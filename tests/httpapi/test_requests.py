@@ -63,6 +63,11 @@ def test_content_that_is_wrong_is_refused_with_the_reason(body: bytes, expected:
     assert why("POST", "queues/q/jobs", body).startswith(expected)
 
 
+@pytest.mark.parametrize("claim", ["5", '"-5"', '"5x"', '""', f'"{"9" * 20}"'])
+def test_claim_is_text_with_digits(claim: str) -> None:
+    assert why("POST", f"jobs/{JOB}/ack", f'{{"claim": {claim}}}'.encode()) == "INVALID claim must be a claim, as text"
+
+
 @pytest.mark.parametrize(
     ("path", "query", "expected"),
     [
@@ -112,11 +117,16 @@ def test_words_of_the_commands() -> None:
         "ADDJOB q x 5000 RETRY 0 META m ASYNC WITHCOPIES"
     )
     assert words("POST", "queues/q/jobs", {"body": "x", "async": False}) == "ADDJOB q x 5000 WITHCOPIES"
-    assert words("POST", "queues/q/claims", {}) == "GETJOB WITHCOUNTERS WITHREQUEUE WITHMETA NOHANG COUNT 1 FROM q"
+    assert (
+        words("POST", "queues/q/claims", {})
+        == "GETJOB WITHCOUNTERS WITHREQUEUE WITHCLAIM WITHMETA NOHANG COUNT 1 FROM q"
+    )
     assert words("POST", "queues/q/claims", {"timeout_ms": 7, "more_queues": ["r"]}) == (
-        "GETJOB WITHCOUNTERS WITHREQUEUE WITHMETA TIMEOUT 7 COUNT 1 FROM q r"
+        "GETJOB WITHCOUNTERS WITHREQUEUE WITHCLAIM WITHMETA TIMEOUT 7 COUNT 1 FROM q r"
     )
     assert words("POST", f"jobs/{JOB}/nack", {"delay_s": 5, "reason": "r s"}) == f"NACK {JOB} DELAY 5 REASON r s"
+    assert words("POST", f"jobs/{JOB}/ack", {"claim": "7"}) == f"ACKJOB {JOB} CLAIM 7"
+    assert words("GET", f"jobs/{JOB}/wait", {}) == f"WAITJOB {JOB} WITHRESULT TIMEOUT 30000"
 
 
 def test_every_error_reply_has_a_status() -> None:

@@ -83,6 +83,15 @@ def test_node_in_quarantine_holds_delivers_acknowledges_and_requeues() -> None:
     assert all(not member.admin.show(copied) for member in cluster.members)
 
 
+def test_node_in_quarantine_gives_no_claims() -> None:
+    cluster = a_cluster_with_fast_nodes(3, 1)
+    fast, other = cluster.members[1], cluster.members[0]
+    other.admin.send("ADDJOB", "q", "body", 0, "REPLICATE", 3)
+    cluster.run(seconds=1)
+    assert refusal(fast, "GETJOB", "NOHANG", "WITHCLAIM", "FROM", "q").startswith("CLOCK ")
+    assert ask(other.admin, "GETJOB", "NOHANG", "WITHCLAIM", "FROM", "q")
+
+
 def test_copies_of_a_queue_are_refused_with_the_job_itself() -> None:
     cluster = a_cluster_with_fast_nodes(3, 1)
     fast = cluster.members[1]

@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol, TypeAlias
 Schema: TypeAlias = dict[str, Any]
 """A JSON schema, as OpenAPI 3.1 uses it."""
 _INTEGER: Final = re.compile(r"-?[0-9]{1,20}")
+_TOKEN: Final = re.compile(r"[0-9]{1,19}")
 _FLAGS: Final = {"true": True, "false": False}
 
 
@@ -78,6 +79,34 @@ class Integer:
     def option(self, name: bytes, value: int) -> list[bytes]:
         """The option with the number."""
         return [name, b"%d" % value]
+
+
+@dataclass(frozen=True)
+class Token:
+    """The claim of a delivery: an integer as text, because JSON readers round integers above 2^53."""
+
+    @property
+    def schema(self) -> Schema:
+        """The JSON schema of the value."""
+        return {"type": "string", "pattern": "^[0-9]{1,19}$", "maxLength": 19}
+
+    def read(self, value: object) -> bytes:
+        """Check digits."""
+        if not isinstance(value, str) or not _TOKEN.fullmatch(value):
+            raise InvalidValueError("must be a claim, as text")
+        return value.encode()
+
+    def read_text(self, text: str) -> bytes:
+        """Check digits."""
+        return self.read(text)
+
+    def words(self, value: bytes) -> list[bytes]:
+        """The number."""
+        return [value]
+
+    def option(self, name: bytes, value: bytes) -> list[bytes]:
+        """The option with the number."""
+        return [name, value]
 
 
 @dataclass(frozen=True)

@@ -162,6 +162,34 @@ def deleted(reply: Reply, _values: Values) -> Any:
     return {}
 
 
+def _result_fields(value: Reply, values: Values) -> dict[str, Any]:
+    """The field for the result of a job."""
+    return {"result": None} if value is None else data_fields("result", value, base64=_wants_base64(values))
+
+
+def fate(reply: Reply, values: Values) -> Any:
+    """RESULT."""
+    if reply is None:
+        raise ApiError("NOJOB", "no reachable node knows the job")
+    name, ended_ms, claim, result = list_of(reply)
+    outcome = text_of(name)
+    return {
+        "outcome": outcome,
+        "ended_ms": number_of(ended_ms) or None,
+        "claim": str(number_of(claim)) if claim else None,
+        **_result_fields(result, values),
+    }
+
+
+def outcome(reply: Reply, values: Values) -> Any:
+    """WAITJOB for one job; null when the time is over."""
+    if reply is None:
+        return {"outcome": "waiting", "result": None}
+    [ended] = list_of(reply)
+    _, name, result = list_of(ended)
+    return {"outcome": text_of(name), **_result_fields(result, values)}
+
+
 # --- queues -----------------------------------------------------------------------------------------------------------
 
 

@@ -33,6 +33,7 @@ _DELIVERED: Final = _object(
         **_bytes("body"),
         **_bytes("meta"),
         "priority": _integer("The priority."),
+        "claim": {"type": "string", "description": "The claim: greater than those of all deliveries before."},
         "nacks": _integer("How often workers gave the job back."),
         "additional_deliveries": _integer("How often it was delivered again for another reason."),
         "requeue_in_ms": {
@@ -41,8 +42,12 @@ _DELIVERED: Final = _object(
             "milliseconds; null for an at-most-once job.",
         },
     },
-    ("id", "queue"),
+    ("id", "queue", "claim"),
 )
+_OUTCOME: Final[Schema] = {
+    "type": "string",
+    "enum": ["waiting", "done", "dead", "moved", "expired", "deleted"],
+}
 _DESCRIBED: Final = _object(
     {
         "id": _ID,
@@ -98,6 +103,16 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
         {"known": {"type": "boolean", "description": "Whether this node knew the job."}}, ("known",)
     ),
     "Postponed": _object({"postponed_s": _integer("Seconds until the job may be delivered again.")}, ("postponed_s",)),
+    "Fate": _object(
+        {
+            "outcome": _OUTCOME,
+            "ended_ms": {"type": ["integer", "null"], "description": "When it ended, in unix milliseconds."},
+            "claim": {"type": ["string", "null"], "description": "The claim under which it was acknowledged."},
+            **_bytes("result"),
+        },
+        ("outcome",),
+    ),
+    "Outcome": _object({"outcome": _OUTCOME, **_bytes("result")}, ("outcome",)),
     "Empty": _object({}),
     "Queues": _object(
         {

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from disqued.core.jobs.attributes import LEAST_PRIORITY, MAX_META_BYTES, MAX_REASON_BYTES, MOST_PRIORITY
+from disqued.core.jobs.attributes import (
+    LEAST_PRIORITY,
+    MAX_META_BYTES,
+    MAX_NOTE_BYTES,
+    MAX_REASON_BYTES,
+    MOST_PRIORITY,
+)
 from disqued.core.jobs.jobid import MAX_TTL_S
+from disqued.core.queues.settings import MOST_RETAIN_S
 from disqued.httpapi import results
-from disqued.httpapi.kinds import Data, Flag, Integer, OneOf, Text, Texts, Wait
+from disqued.httpapi.kinds import Data, Flag, Integer, OneOf, Text, Texts, Token, Wait
 from disqued.httpapi.operation import BODY, PATH, QUERY, Operation, Parameter, Result
 
 MAX_BODY_BYTES: Final = 1 << 20
@@ -27,11 +34,14 @@ _NAME: Final = Text(_MAX_NAME_BYTES, "mail")
 _ID: Final = Text(_MAX_ID_BYTES, "D-5b5e9a1c-0JxGUoTcaJUpGZzrbYnMmHhE-05a1")
 _SECONDS: Final = Integer(0, MAX_TTL_S)
 _QUEUE: Final = Parameter("queue", PATH, _NAME, "The name of the queue, percent-encoded.", required=True)
+_CLAIM: Final = Parameter(
+    "claim", BODY, Token(), "The claim of the delivery: refused with `STALE` if the job was delivered again.", "CLAIM"
+)
 _JOB: Final = Parameter("id", PATH, _ID, "The ID of the job.", required=True)
 
 
-def _base64(where: str) -> Parameter:
-    return Parameter("base64", where, Flag(), "Answer with `body_base64` even if the body is text.")
+def _base64(where: str, what: str = "body") -> Parameter:
+    return Parameter("base64", where, Flag(), f"Answer with `{what}_base64` even if the {what} is text.")
 
 
 ADD: Final = Operation(
@@ -72,6 +82,9 @@ ADD: Final = Operation(
             "priority", BODY, Integer(LEAST_PRIORITY, MOST_PRIORITY), "Higher ones are delivered first.", "PRIORITY"
         ),
         Parameter("meta", BODY, Data(MAX_META_BYTES), "Metadata beside the body, such as a trace ID.", "META"),
+        Parameter(
+            "retain_s", BODY, Integer(0, MOST_RETAIN_S), "Seconds for which the end of the job is remembered.", "RETAIN"
+        ),
         Parameter("async", BODY, Flag(), "Answer at once, and replicate in the background.", "ASYNC"),
     ),
     Result(CREATED, "The job was added.", "Added", results.added),
@@ -84,10 +97,12 @@ CLAIM: Final = Operation(
     "queues/{queue}/claims",
     "claimJobs",
     "Take jobs from a queue, or wait for one.",
-    "Acknowledge each job with `ack` when it is done; otherwise it is delivered again after its retry time. `nack` "
-    "gives it back at once, `working` asks for more time: send both to the node that delivered it (`node`). If the "
-    "time is over without a job, the list is empty. If the client disconnects while it waits, it loses no job.",
-    ("GETJOB", "WITHCOUNTERS", "WITHREQUEUE", "WITHMETA", "*", "FROM", "{queue}", "{more_queues}"),
+    "Each job has a claim, a number that grows with every delivery: pass it on to what the job changes, which can then "
+    "refuse an older one, and give it with `ack`, `nack` and `working`. Acknowledge each job with `ack` when it is "
+    "done; otherwise it is delivered again after its retry time. `nack` gives it back at once, `working` asks for more "
+    "time: send both to the node that delivered it (`node`). Without a job in time, the list is empty. If the "
+    "client disconnects while it waits, it loses no job.",
+    ("GETJOB", "WITHCOUNTERS", "WITHREQUEUE", "WITHCLAIM", "WITHMETA", "*", "FROM", "{queue}", "{more_queues}"),
     (
         _QUEUE,
         Parameter(
@@ -140,9 +155,9 @@ ACK: Final = Operation(
     "Acknowledge a job: it is done.",
     "All nodes forget the job. Any node accepts it, also one that does not know the job, and it can be repeated.",
     ("ACKJOB", "{id}", "*"),
-    (_JOB,),
+    (_JOB, _CLAIM),
     Result(200, "The job is acknowledged.", "Acknowledged", results.acknowledged),
-    ("BADID",),
+    ("BADID", "STALE"),
 )
 
 NACK: Final = Operation(
@@ -154,13 +169,14 @@ NACK: Final = Operation(
     ("NACK", "{id}", "*"),
     (
         _JOB,
+        _CLAIM,
         Parameter("delay_s", BODY, _SECONDS, "Seconds before the job is delivered again.", "DELAY"),
         Parameter("reason", BODY, Text(MAX_REASON_BYTES), "Why it failed; it is kept with the job.", "REASON"),
         Parameter("uncounted", BODY, Flag(), "Do not count a failed attempt.", "UNCOUNTED"),
         Parameter("dead", BODY, Flag(), "Make it a dead letter now.", "DEAD"),
     ),
     Result(200, "The job was given back.", "Empty", results.given_back),
-    ("NOJOB", "BADID", "TTL"),
+    ("NOJOB", "BADID", "TTL", "STALE"),
 )
 
 WORKING: Final = Operation(
@@ -168,11 +184,55 @@ WORKING: Final = Operation(
     "jobs/{id}/working",
     "postponeJob",
     "Ask for more time for a job.",
-    "Its retry time starts again. Refused when half of its life is over.",
+    "Its retry time starts again, or the time in `for_s`. Refused when half of its life is over.",
     ("WORKING", "{id}", "*"),
-    (_JOB,),
+    (
+        _JOB,
+        _CLAIM,
+        Parameter("for_s", BODY, Integer(1, MAX_TTL_S), "Seconds until the job may be delivered again.", "FOR"),
+        Parameter("note", BODY, Text(MAX_NOTE_BYTES), "A line about the progress, kept with the job.", "NOTE"),
+    ),
     Result(200, "The job is not delivered before.", "Postponed", results.postponed),
-    ("NOJOB", "BADID", "ACKED", "TOOLATE"),
+    ("NOJOB", "BADID", "ACKED", "TOOLATE", "STALE"),
+)
+
+RESULT: Final = Operation(
+    "GET",
+    "jobs/{id}/result",
+    "jobResult",
+    "Ask how a job ended.",
+    "All nodes are asked. A job that ended is known as long as it is unfinished somewhere, or for `retain_s`.",
+    ("RESULT", "{id}"),
+    (_JOB, _base64(QUERY, "result")),
+    Result(200, "How the job ended, or `waiting`.", "Fate", results.fate),
+    ("NOJOB", "BADID"),
+    changes=False,
+    waits=True,
+)
+
+WAIT: Final = Operation(
+    "GET",
+    "jobs/{id}/wait",
+    "waitForJob",
+    "Wait until a job has ended.",
+    "Any node can wait for any job. When the time is over, `outcome` is `waiting`.",
+    ("WAITJOB", "{id}", "WITHRESULT", "*"),
+    (
+        _JOB,
+        Parameter(
+            "timeout_ms",
+            QUERY,
+            Integer(1, LONGEST_WAIT_MS),
+            "How long to wait, in milliseconds.",
+            "TIMEOUT",
+            default=30_000,
+        ),
+        _base64(QUERY, "result"),
+    ),
+    Result(200, "How the job ended, or `waiting`.", "Outcome", results.outcome),
+    ("BADID",),
+    changes=False,
+    waits=True,
 )
 
 QUEUES: Final = Operation(
@@ -209,5 +269,5 @@ COUNT: Final = Operation(
     waits=True,
 )
 
-OPERATIONS: Final[tuple[Operation, ...]] = (ADD, CLAIM, SHOW, DELETE, ACK, NACK, WORKING, QUEUES, COUNT)
+OPERATIONS: Final[tuple[Operation, ...]] = (ADD, CLAIM, SHOW, DELETE, ACK, NACK, WORKING, RESULT, WAIT, QUEUES, COUNT)
 """All operations, in the order of the documentation."""

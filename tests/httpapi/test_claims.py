@@ -1,0 +1,75 @@
+"""Claims and ends of jobs over HTTP."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from httpapi.nodes import ApiNode, Reply
+
+UNKNOWN = "D-00000000-0123456789012345678901ab-05a1"
+
+
+def add(node: ApiNode, queue: str, **fields: object) -> str:
+    answer = node.ask("POST", f"queues/{queue}/jobs", {"body": "x", **fields})
+    assert answer.status == 201, answer.data
+    return str(answer.json["id"])
+
+
+def claim(node: ApiNode, queue: str) -> str:
+    [job] = node.ask("POST", f"queues/{queue}/claims").json["jobs"]
+    return str(job["claim"])
+
+
+def test_claim_grows_and_a_stale_one_is_refused(node: ApiNode) -> None:
+    job_id = add(node, "stale")
+    old = claim(node, "stale")
+    assert int(old) > 1 << 53, "which is why it is text"
+    assert node.ask("POST", f"jobs/{job_id}/nack", {"claim": old}).status == 200
+    new = claim(node, "stale")
+    assert int(new) > int(old)
+    for verb in ("ack", "nack", "working"):
+        refused = node.ask("POST", f"jobs/{job_id}/{verb}", {"claim": old})
+        assert (refused.status, refused.code) == (409, "STALE"), verb
+    assert node.ask("GET", f"jobs/{job_id}").json["claim"] == new
+    assert node.ask("POST", f"jobs/{job_id}/ack", {"claim": new}).json == {"known": True}
+
+
+def test_worker_chooses_its_lease_and_leaves_a_note(node: ApiNode) -> None:
+    job_id = add(node, "lease", retry_s=60)
+    held = claim(node, "lease")
+    reply = node.ask("POST", f"jobs/{job_id}/working", {"claim": held, "for_s": 500, "note": "half done"})
+    assert reply.json == {"postponed_s": 500}
+    assert node.ask("GET", f"jobs/{job_id}").json["note"] == "half done"
+
+
+def test_end_of_a_job_is_known_while_it_is_retained(node: ApiNode) -> None:
+    job_id = add(node, "kept", retain_s=100)
+    assert node.ask("GET", f"jobs/{job_id}/result").json == {
+        "outcome": "waiting",
+        "ended_ms": None,
+        "claim": None,
+        "result": None,
+    }
+    held = claim(node, "kept")
+    node.ask("POST", f"jobs/{job_id}/ack", {"claim": held})
+    found = node.ask("GET", f"jobs/{job_id}/result").json
+    assert (found["outcome"], found["result"]) == ("done", None)
+    assert abs(found["ended_ms"] / 1000 - int(node.call("TIME")[0])) < 60
+    assert node.ask("GET", f"jobs/{job_id}/wait").json == {"outcome": "done", "result": None}
+    assert node.ask("GET", f"jobs/{UNKNOWN}/result").code == "NOJOB"
+
+
+@pytest.mark.parametrize("retain_s", [0, 100])
+def test_client_waits_for_the_end_of_a_job(node: ApiNode, retain_s: int) -> None:
+    job_id = add(node, "watched", retain_s=retain_s)
+    assert node.ask("GET", f"jobs/{job_id}/wait?timeout_ms=10").json == {"outcome": "waiting", "result": None}
+    received: list[Reply] = []
+    blocked = node.blocked_clients
+    thread = threading.Thread(target=lambda: received.append(node.ask("GET", f"jobs/{job_id}/wait?timeout_ms=20000")))
+    thread.start()
+    node.until(lambda: node.blocked_clients == blocked + 1, "the client waits")
+    node.ask("POST", f"jobs/{job_id}/ack")
+    thread.join()
+    assert received[0].json["outcome"] == "done"
