@@ -30,6 +30,7 @@ from disqued.membership.authentication import NEEDED
 from disqued.membership.authentication import VERSION as VERSION_OF_EXCHANGE
 from disqued.membership.secrets import ACCEPTOR, DIALLER, MOST, NONCE_BYTES, PROOF_BYTES
 from disqued.node import ROOMS
+from disqued.repair.digest import CELLS
 
 _HEADER: Final = (
     (4, f"signature, `{SIGNATURE.decode()}`"),
@@ -95,6 +96,10 @@ _OTHER_PAYLOADS: Final = {
     kinds.SETREC: "job ID (40); number of nodes that may have the job (4); for how many seconds the record is kept "
     "(4); fate",
     kinds.ZONE: "the name of a zone",
+    kinds.DIGEST: f"unix milliseconds (8); {CELLS} cells (8 each): for jobs created before that time, the XOR of the "
+    f"BLAKE2b-64 of their IDs; the cell is that hash modulo {CELLS}",
+    kinds.CELL: "unix milliseconds as in the DIGEST (8); number of the cell (2); 1 for an answer (1); IDs of jobs (40 "
+    "each)",
     kinds.DATAID: "data ID of the node (20); its free memory in bytes (8)",
     kinds.CLAIMED: "ID of a job (40); its claim, 0 for none (8); line of progress",
     kinds.TOKENBITS: "a number, 0 to 65534, in decimal digits",

@@ -67,6 +67,9 @@ CLAIMED: Final = 59
 """The claim under which a worker has a job, and its line of progress."""
 DATAID: Final = 60
 """Which jobs the sender may have (its data ID), and its free memory."""
+DIGEST: Final = 61
+CELL: Final = 62
+"""What two nodes compare to find lost copies: a digest of the jobs that both should have, and IDs of these jobs."""
 TOKENBITS: Final = 63
 """The number of the sender in its claims."""
 LISTS: Final = {SETACK: SETACKS, GOTACK: GOTACKS, DELJOB: DELJOBS, GOTJOB: GOTJOBS}
@@ -80,7 +83,7 @@ FEATURE_ATTRIBUTES: Final = 128
 FEATURE_FATES: Final = 4096
 """Understands JOBASK, JOBTOLD and SETREC, and NOT_DONE in a DELJOB."""
 FEATURE_REPAIR: Final = 32768
-"""Understands DATAID, and REPAIRED in a REPLJOB."""
+"""Understands DATAID, DIGEST and CELL, and REPAIRED in a REPLJOB."""
 FEATURE_CLAIMS: Final = 16384
 """Understands CLAIMED, TOKENBITS, and INCR_DELIVERIES in a POSTPONE."""
 

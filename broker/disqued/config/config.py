@@ -78,6 +78,7 @@ class Config:
     cluster_settings_file: str
     repair: bool
     repair_after: int
+    repair_interval: int
     repair_rate: int
     cluster_link_sendbuf_limit: int
     aof_checksums: bool

@@ -207,6 +207,15 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         added=True,
     ),
     Option(
+        "repair-interval",
+        Integer(1, 86400, "Invalid interval of comparisons"),
+        600,
+        "cluster",
+        "Seconds between two comparisons of the jobs that two nodes should both have.",
+        settable=True,
+        added=True,
+    ),
+    Option(
         "repair-rate",
         Integer(1, 1_000_000, "Invalid rate of repairs"),
         2000,

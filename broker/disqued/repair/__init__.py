@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from disqued.core.runtime.subsystem import Subsystem
-from disqued.repair import dataid
+from disqued.repair import comparison, dataid
 from disqued.repair.counters import COUNTERS
 from disqued.repair.metrics import METRICS
 from disqued.repair.room import NAME, RepairRoom, repair_of
@@ -25,4 +25,11 @@ def _info(state: NodeState) -> Fields:
     ]
 
 
-SUBSYSTEM = Subsystem(NAME, RepairRoom, messages=(dataid.MESSAGE,), counters=COUNTERS, info=_info, metrics=METRICS)
+SUBSYSTEM = Subsystem(
+    NAME,
+    RepairRoom,
+    messages=(dataid.MESSAGE, comparison.DIGEST, comparison.CELL),
+    counters=COUNTERS,
+    info=_info,
+    metrics=METRICS,
+)

@@ -10,13 +10,14 @@ RESTARTED: Final = 0
 FORGOTTEN: Final = 1
 FAILED: Final = 2
 MISSING: Final = 3
+COMPARED: Final = 4
 """Why a job had too few copies: a holder came back without its jobs, is no member any more, or has failed for long; or
-it never had enough holders."""
-_REASONS: Final = ("restarted", "forgotten", "failed", "missing")
+it never had enough holders, or a comparison of two nodes found that one lacked the job."""
+_REASONS: Final = ("restarted", "forgotten", "failed", "missing", "compared")
 _TEXT: Final = (
     "Copies that this node made again at another one: because a holder came back without its jobs (restarted), is no "
-    "member any more (forgotten) or did not answer for long (failed), or because there were too few from the beginning "
-    "(missing)."
+    "member any more (forgotten) or did not answer for long (failed), because there were too few from the beginning "
+    "(missing), or because a comparison of two nodes showed that one lacks the job (compared)."
 )
 
 REBUILT: Final = tuple(

@@ -15,6 +15,7 @@ from disqued.core.runtime.room import Room
 from disqued.core.runtime.state import NodeState
 from disqued.jobmessages import note_holder, send_setack
 from disqued.repair.backlog import Backlog
+from disqued.repair.comparing import Comparing
 from disqued.repair.counters import REBUILT
 from disqued.repair.dataidfile import DataIdFile
 from disqued.repair.liveness import Liveness
@@ -47,6 +48,7 @@ class RepairRoom(Room):
         self.backlog = Backlog()
         self.rebuilding = Rebuilding(state, self.liveness, self.backlog)
         self.survey = Survey(state, self.liveness, self.backlog)
+        self.comparing = Comparing(state, self.liveness, self.backlog, self.rebuilding.rebuilds)
         self._losses: dict[bytes, int] = {}
         """The nodes that lost their jobs since the last survey began, and the eras in which they came back."""
         self._restarted: dict[bytes, int] = {}
@@ -70,6 +72,7 @@ class RepairRoom(Room):
     def _decide(self) -> None:
         if not self.data.data_id and not self.state.loading:
             self.data.decide()
+            self.comparing.soon = self.state.lifecycle.table.count > 0
             self._announce()
             self._want(PAUSE_MS)
 
@@ -128,6 +131,7 @@ class RepairRoom(Room):
         """Its copies do not count any more."""
         self._restarted.pop(peer.id, None)
         self._losses.pop(peer.id, None)
+        self.comparing.forget(peer)
         self._want(0)
 
     def peer_up(self, peer: Peer) -> None:  # noqa: ARG002 - whichever it is
@@ -175,14 +179,15 @@ class RepairRoom(Room):
         self._wanted = True
 
     def deadline_ms(self) -> i64:
-        """At once while a survey runs."""
-        return self.state.now_ms if self.survey.active else 0
+        """At once while a survey or a comparison runs."""
+        return self.state.now_ms if self.survey.active or self.comparing.active else 0
 
     def due(self) -> None:
         """Look at more jobs."""
         self._decide()
         if self.survey.active and self.survey.proceed(self.rebuilding.rebuilds) and self.survey.without_node > 0:
             self._want(SHORT_MS)
+        self.comparing.proceed()
 
     def cron(self) -> None:
         """Begin a survey if one is wanted, and make copies."""
@@ -205,12 +210,14 @@ class RepairRoom(Room):
             return
         self.backlog.clean(state, self.liveness)
         if state.config.repair and not state.view.leaving:
+            self.comparing.visit()
             self.rebuilding.run_round()
 
     def all_dropped(self) -> None:
         """Forget what had to be repaired."""
         self.rebuilding.clear()
         self.backlog.clear()
+        self.comparing.clear()
         if self.survey.active:
             self.survey.end()
         self._want(0)
@@ -248,6 +255,7 @@ class RepairRoom(Room):
         state = self.state
         if now:
             self._want(0)
+            self.comparing.hurry()
         why = self.waits_for()
         return [
             ("enabled", "yes" if state.config.repair else "no"),
