@@ -106,6 +106,13 @@ class StaleClaim(ReplyError):
         super().__init__(f"STALE The job {since}, stop working on it")
 
 
+class ResultNotKept(ReplyError):
+    """ACKJOB RESULT for a job whose record nobody would keep."""
+
+    def __init__(self) -> None:
+        super().__init__("ERR nobody would keep it: add the job with RETAIN")
+
+
 class JobExists(ReplyError):
     """The ID that was given belongs to a job in another queue."""
 

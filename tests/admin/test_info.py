@@ -43,7 +43,7 @@ SECTIONS = {
     "Delivery": "duplicate_enqueues_dropped requeues_prevented claims stale_refused",
     "Acks": "acked_jobs ack_collections dummy_acks_made dummy_acks_collected dummy_acks_dropped acks_forwarded "
     "finished_jobs_forgotten_early",
-    "Fates": "job_records_kept job_records_dropped job_watches_refused",
+    "Fates": "job_records_kept job_records_dropped job_watches_refused job_results_stale",
     "Federation": "queues_asked_for queues_wanted_elsewhere jobs_imported imported_at_most_once jobs_exported",
     "Moves": "jobs_dead_limit jobs_dead_rejected jobs_dead_expired jobs_moved",
     "Repair": "repair_jobs_under_replicated repair_jobs_in_flight repair_jobs_without_node repair_copies_rebuilt",

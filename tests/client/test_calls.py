@@ -93,6 +93,8 @@ WORDS: dict[str, tuple[Call[Any], tuple[object, ...]]] = {
     "qlen": (calls.qlen("q"), ("QLEN", "q")),
     "qpeek": (calls.qpeek("q", -3), ("QPEEK", "q", -3)),
     "qstat": (calls.qstat("q"), ("QSTAT", "q")),
+    "ack-result": (calls.ack("D-1", claim=7, result="42"), ("ACKJOB", "D-1", "CLAIM", 7, "RESULT", "42")),
+    "ack-copies": (calls.ack("D-1", copies=2, timeout_ms=9), ("ACKJOB", "D-1", "COPIES", 2, "TIMEOUT", 9)),
     "result": (fates.result("D-1"), ("RESULT", "D-1")),
     "wait": (fates.wait("D-1"), ("WAITJOB", "D-1", "WITHRESULT", "TIMEOUT", 0)),
     "wait-any": (

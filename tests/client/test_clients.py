@@ -134,10 +134,10 @@ def test_the_end_of_a_job_is_known(client: Any) -> None:
     job = client.add("mail", "x", retain_s=60)
     assert client.result(job) == JobFate("waiting", None, None, None)
     assert client.wait(job, timeout_ms=1) == {}
-    client.ack(job)
-    assert client.wait([job]) == {job: JobEnd("done", None)}
+    client.ack(job, result="42", copies=1)
+    assert client.wait([job]) == {job: JobEnd("done", b"42")}
     fate = client.result(job)
-    assert (fate.outcome, fate.claim, fate.result) == ("done", None, None)
+    assert (fate.outcome, fate.claim, fate.result) == ("done", None, b"42")
     assert fate.ended_ms is not None
     assert client.result("D-00000000-" + "a" * 24 + "-05a1") is None
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from disqued.bus import kinds
-from disqued.bus.extension import NOBODY, extension
 from disqued.core.fates.fate import (
     DEAD,
     DELETED,
@@ -24,11 +23,12 @@ from disqued.core.fates.fate import (
 from disqued.core.fates.watches import Watcher
 from disqued.fates import askers, asking
 from disqued.fates.payload import MOST_ASKED, pack_answer, pack_questions, unpack_answers
-from membership.stories import ScriptedNode
+from fates.asking import add, scripted
 
 if TYPE_CHECKING:
     from disqued.testing.cluster import Cluster, Member
     from disqued.testing.local import LocalClient, LocalNode
+    from membership.stories import ScriptedNode
 
 JOB = b"D-0011aabb-aaaaaaaaaaaaaaaaaaaaaaaa-05a1"
 
@@ -47,16 +47,6 @@ class Notes(Watcher):
         return {node_id: int(fate.outcome) for _, fate, node_id in self.answers}
 
 
-def add(cluster: Cluster, member: Member, *options: str | int, copies: int = 3, queue: str = "q") -> bytes:
-    """The ID of a new job."""
-    client = member.client()
-    client.send("ADDJOB", queue, "body", 1000, "REPLICATE", copies, *options)
-    cluster.until(lambda: not client.silent)
-    job = client.next_reply()
-    assert isinstance(job, bytes)
-    return job
-
-
 def watch(member: Member | LocalNode, *job_ids: bytes) -> Notes:
     """Watch jobs at a node."""
     notes = Notes()
@@ -68,14 +58,6 @@ def watch(member: Member | LocalNode, *job_ids: bytes) -> Notes:
 def ask(local: LocalNode, job_id: bytes) -> Fate:
     """What a node answers to another one."""
     return local.node.state.events.fate_of(job_id)
-
-
-def scripted(local: LocalNode, ip: bytes = b"10.0.0.2") -> ScriptedNode:
-    """A member that announces the feature."""
-    peer = ScriptedNode(local, ip, extension=extension(kinds.FEATURE_FATES, 17711, NOBODY, b"only-run"))
-    peer.join()
-    local.run(milliseconds=500)
-    return peer
 
 
 # --- what one node knows ------------------------------------------------------------------------------------------
@@ -243,7 +225,7 @@ def test_holders_answer_and_tell_about_the_end(cluster: Cluster) -> None:
 
 def test_a_watched_job_leaves_a_record_for_ten_minutes(cluster: Cluster) -> None:
     one, _, three = cluster.members
-    job = add(cluster, one)
+    job = add(cluster, one, copies=3)
     watch(three, job)
     cluster.run(seconds=1)
     one.admin.call("ACKJOB", job)
@@ -268,7 +250,7 @@ def test_questions_are_repeated_and_forgotten(cluster: Cluster) -> None:
 
 def test_a_lost_answer_comes_with_the_next_question(cluster: Cluster) -> None:
     one, _, three = cluster.members
-    job = add(cluster, one)
+    job = add(cluster, one, copies=3)
     notes = watch(three, job)
     cluster.run(seconds=1)
     cluster.lose("JOBTOLD", to=three, count=2)
@@ -280,7 +262,7 @@ def test_a_lost_answer_comes_with_the_next_question(cluster: Cluster) -> None:
 
 def test_a_watch_survives_a_partition(cluster: Cluster) -> None:
     one, two, three = cluster.members
-    job = add(cluster, one, "RETAIN", 600)
+    job = add(cluster, one, "RETAIN", 600, copies=3)
     notes = watch(three, job)
     cluster.run(seconds=1)
     cluster.partition([one, two], [three])
@@ -294,7 +276,7 @@ def test_a_watch_survives_a_partition(cluster: Cluster) -> None:
 
 def test_many_jobs_are_asked_about_in_few_messages(cluster: Cluster) -> None:
     one, two, _ = cluster.members
-    ids = [add(cluster, one) for _ in range(250)]
+    ids = [add(cluster, one, copies=3) for _ in range(250)]
     cluster.forget_sent()
     notes = watch(two, *ids)
     cluster.run(seconds=1)
@@ -319,7 +301,7 @@ def test_a_withdrawn_job_is_deleted_and_not_done(cluster: Cluster) -> None:
 def test_a_moved_job_is_done_nowhere(cluster: Cluster) -> None:
     """The holders learn of the end of the old job by an acknowledgement, which must not read as done."""
     one, two, three = cluster.members
-    job = add(cluster, one)
+    job = add(cluster, one, copies=3)
     notes = [watch(member, job) for member in cluster.members]
     cluster.run(seconds=1)
     one.client().send("MOVEJOB", job, "TO", "r")

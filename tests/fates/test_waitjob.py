@@ -7,29 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from disqued.fates.waiting import SETTLE_MS
+from fates.asking import add, elsewhere, result
 
 if TYPE_CHECKING:
     from disqued.testing.cluster import Cluster, Member
-    from disqued.testing.local import LocalClient, LocalNode, Reply
+    from disqued.testing.local import LocalClient, LocalNode
 
 UNKNOWN_JOB = b"D-0011aabb-aaaaaaaaaaaaaaaaaaaaaaaa-05a1"
-
-
-def add(cluster: Cluster, member: Member, *options: bytes | str | int, copies: int = 2, queue: str = "q") -> bytes:
-    """The ID of a new job."""
-    client = member.client()
-    client.send("ADDJOB", queue, "body", 1000, "REPLICATE", copies, *options)
-    cluster.until(lambda: not client.silent)
-    job = client.next_reply()
-    assert isinstance(job, bytes)
-    return job
-
-
-def elsewhere(cluster: Cluster, job: bytes) -> Member:
-    """A node without the job."""
-    holders = cluster.copies(job)
-    (other, *_) = [member for member in cluster.members if member not in holders]
-    return other
 
 
 def waiting(cluster: Cluster, member: Member, *words: bytes | str | int) -> LocalClient:
@@ -38,14 +22,6 @@ def waiting(cluster: Cluster, member: Member, *words: bytes | str | int) -> Loca
     client.send("WAITJOB", *words)
     cluster.run(milliseconds=200)
     return client
-
-
-def result(cluster: Cluster, member: Member, job: bytes) -> Reply:
-    """What RESULT replies."""
-    client = member.client()
-    client.send("RESULT", job)
-    cluster.until(lambda: not client.silent, within_s=5)
-    return client.next_reply()
 
 
 # --- one node -----------------------------------------------------------------------------------------------------

@@ -166,6 +166,7 @@ IN_INFO = {
     "job_records_kept": "disque_job_records_kept_total",
     "job_records_dropped": "disque_job_records_dropped_total",
     "job_watches_refused": "disque_job_watches_refused_total",
+    "job_results_stale": "disque_job_results_stale_total",
     "jobs_imported": "disque_jobs_imported_total",
     "imported_at_most_once": "disque_jobs_imported_at_most_once_total",
     "jobs_exported": "disque_jobs_exported_total",

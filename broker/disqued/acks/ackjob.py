@@ -6,7 +6,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disqued.acks.ackoptions import ids_end, may_have_options, parse
+from disqued.acks.ackoptions import AckOptions, ids_end, may_have_options, parse
+from disqued.acks.copieswait import CopiesWait
 from disqued.acks.counters import ACKS_FORWARDED, DUMMY_ACKS_DROPPED, DUMMY_ACKS_MADE, JOBS_ACKED
 from disqued.acks.gc import collect
 from disqued.bus import kinds
@@ -17,8 +18,10 @@ from disqued.core.jobs.jobid import can_exist, ttl_minutes
 from disqued.core.runtime.claiming import require_current
 from disqued.core.runtime.manyjobs import for_each_job, queues_of_jobs
 from disqued.core.runtime.memorymonitor import make_room_for_one
-from disqued.core.runtime.outbox import tell_all
+from disqued.core.runtime.outbox import send
 from disqued.core.runtime.state import NodeState
+from disqued.errors import ResultNotKept
+from disqued.jobmessages import send_setrec
 from disqued.resp.limits import MAX_ARGUMENTS
 
 
@@ -27,18 +30,35 @@ def ackjob(state: NodeState, session: Session, args: list[bytes]) -> None:
     if may_have_options(args):
         end = ids_end(args)
         if end < len(args):
-            _apply_options(state, args, end)
+            options = parse(args, end)
+            _apply_options(state, args[1], options)
+            if options.copies > 0:
+                _acknowledge_in_copies(state, session, args[:2], options)
+                return
             args = args[:end]
     for_each_job(state, session, args, _acknowledge)
 
 
-def _apply_options(state: NodeState, args: list[bytes], end: int) -> None:
-    """Check and apply the options behind the job IDs. Raises ReplyError, and then no job may be acknowledged."""
-    options = parse(args, end)
+def _apply_options(state: NodeState, job_id: bytes, options: AckOptions) -> None:
+    """Check and apply the options of one job. Raises ReplyError, and then the job may not be acknowledged."""
     if options.claim:
-        job = state.lifecycle.table.get(args[1])
+        job = state.lifecycle.table.get(job_id)
         if job is not None:
             require_current(state, job, options.claim)
+    if options.result is not None and not state.watches.keeper.take_result(job_id, options.result, options.claim):
+        raise ResultNotKept
+
+
+def _acknowledge_in_copies(state: NodeState, session: Session, args: list[bytes], options: AckOptions) -> None:
+    """Acknowledge a job, and reply when enough of its holders know of that.
+
+    The holders are asked first: they get the question before the acknowledgement, so each of them tells its end.
+    """
+    job = state.lifecycle.table.get(args[1])
+    wait = CopiesWait(session, state, args[1], options.copies, holds=job is not None and not job.is_dummy)
+    wait.watch()
+    wait.acknowledged = _acknowledge(state, session, args, 1, 2)
+    wait.begin(options.timeout_ms)
 
 
 def _acknowledge(state: NodeState, session: Session, args: list[bytes], first: int, end: int) -> int:
@@ -68,17 +88,23 @@ def _acknowledge_unknown(state: NodeState, job_id: bytes) -> None:
 
     This node keeps it until one of them answers that it has the job, or all answer that they do not. A leaving node
     keeps nothing, but the jobs that it transferred may still be acknowledged here: it asks once, and the holders do the
-    rest. Acknowledgements of at-most-once jobs are not sent, because these jobs are never delivered again.
+    rest. Acknowledgements of at-most-once jobs are only sent with a result, because these jobs are never delivered
+    again.
 
     While a node is down, every ID is kept until the time in it is over, also one that a client invented. All of them
     may take a share of the memory; beyond it the oldest are dropped.
     """
     minutes: i64 = ttl_minutes(job_id)
-    if state.view.size == 1 or minutes & 1 == 0 or not can_exist(job_id):
+    record = state.records.get(job_id) if state.records.count > 0 else None
+    if state.view.size == 1 or (minutes & 1 == 0 and record is None) or not can_exist(job_id):
         return
     if state.view.leaving:
         state.counters.add(ACKS_FORWARDED)
-        tell_all(state, state.bus.about_job(kinds.SETACK, job_id))
+        for peer in state.view.peers.values():
+            if record is not None and peer.features & kinds.FEATURE_FATES:
+                send_setrec(state, job_id, record.fate, peer, 0)
+            elif not peer.in_handshake:
+                send(state, peer, state.bus.about_job(kinds.SETACK, job_id))
         return
     make_room_for_one(state)
     state.counters.add(DUMMY_ACKS_MADE)
@@ -99,7 +125,7 @@ COMMAND: Final[Command] = Command(
     ackjob,
     "jobs",
     "Acknowledges jobs: they are done and are forgotten by all nodes.",
-    "job-id [job-id ...] [CLAIM claim]",
+    "job-id [job-id ...] [CLAIM claim] [RESULT bytes] [COPIES n TIMEOUT ms]",
     "O(jobs)",
     most_words=MAX_ARGUMENTS,
     queues=queues_of_jobs,

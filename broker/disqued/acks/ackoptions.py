@@ -7,12 +7,16 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
+from disqued.core.fates.fate import MAX_RESULT_BYTES
 from disqued.core.jobs.claims import parse_claim
 from disqued.core.jobs.jobid import JOB_ID_BYTES, is_job_id
 from disqued.errors import BadJobId, CommandSyntaxError, ReplyError
+from disqued.resp.integers import parse_integer, require_timeout_ms
 
 _MOST_WORDS: Final = 16
 """More words than all options have: only the last words of a request are searched for them."""
+_MOST_COPIES: Final = 65535
+_NO_TIMEOUT: Final = -1
 
 
 @mypyc_attr(acyclic=True)
@@ -22,15 +26,42 @@ class AckOptions:
     def __init__(self) -> None:
         self.claim: i64 = 0
         """The claim of the worker; 0 if it names none."""
+        self.result: bytes | None = None
+        self.copies: i64 = 0
+        """How many holders must know of the end before the reply; 0 if the client does not wait for that."""
+        self.timeout_ms: i64 = _NO_TIMEOUT
 
 
 def _set_claim(options: AckOptions, value: bytes) -> None:
     options.claim = parse_claim(value)
 
 
-_OPTIONS: Final[dict[bytes, Callable[[AckOptions, bytes], None]]] = {b"CLAIM": _set_claim}
+def _set_result(options: AckOptions, value: bytes) -> None:
+    if len(value) > MAX_RESULT_BYTES:
+        too_long = f"ERR RESULT must have at most {MAX_RESULT_BYTES} bytes, not {len(value)}"
+        raise ReplyError(f"{too_long}: store it elsewhere, and give its address")
+    options.result = value
+
+
+def _set_copies(options: AckOptions, value: bytes) -> None:
+    copies = parse_integer(value)
+    if copies is None or not 1 <= copies <= _MOST_COPIES:
+        raise ReplyError(f"ERR COPIES must be between 1 and {_MOST_COPIES}")
+    options.copies = copies
+
+
+def _set_timeout(options: AckOptions, value: bytes) -> None:
+    options.timeout_ms = require_timeout_ms(value)
+
+
+_OPTIONS: Final[dict[bytes, Callable[[AckOptions, bytes], None]]] = {
+    b"CLAIM": _set_claim,
+    b"RESULT": _set_result,
+    b"COPIES": _set_copies,
+    b"TIMEOUT": _set_timeout,
+}
 """How each option takes its value."""
-_OF_ONE_JOB: Final = {b"CLAIM"}
+_OF_ONE_JOB: Final = {b"CLAIM", b"RESULT", b"COPIES"}
 """Options that say something about one job, so that the request can have only one."""
 
 
@@ -64,4 +95,6 @@ def parse(args: list[bytes], first: int) -> AckOptions:
         if first > 2 and word in _OF_ONE_JOB:
             raise ReplyError(f"ERR {word.decode()} takes one job ID, {first - 1} were given")
         option(options, args[index + 1])
+    if (options.copies > 0) != (options.timeout_ms != _NO_TIMEOUT):
+        raise ReplyError("ERR COPIES needs a TIMEOUT, and TIMEOUT is of use with COPIES only")
     return options

@@ -14,7 +14,7 @@ from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.job import INCOMPLETE, NOBODY, Job
 from disqued.core.runtime.outbox import delete_at_holders, send, tell_end
 from disqued.core.runtime.state import NodeState
-from disqued.jobmessages import send_setack
+from disqued.jobmessages import send_setack, send_setrec
 
 
 def collect(state: NodeState, job: Job) -> None:
@@ -34,8 +34,12 @@ def collect(state: NodeState, job: Job) -> None:
     elif delivered:
         _ask_holders(state, job, peers)
     else:
+        record = state.records.get(job.id) if state.records.count > 0 else None
         for peer in peers:
-            tell_end(state, peer, kinds.SETACK, job.id)
+            if record is not None and peer.features & kinds.FEATURE_FATES:
+                send_setrec(state, job.id, record.fate, peer, 0)
+            else:
+                tell_end(state, peer, kinds.SETACK, job.id)
 
 
 def _ask_holders(state: NodeState, job: Job, peers: list[Peer]) -> None:

@@ -37,10 +37,12 @@ def _confirm(state: NodeState, peer: Peer, job_id: bytes, answer: i64) -> None:
     delivered = job.delivered
     if delivered is None:
         return
+    known = answer != kinds.UNKNOWN
+    if known and state.lifecycle.watched and job_id in state.lifecycle.watched:
+        state.watches.confirmed.append((job_id, peer.id))
     if answer == kinds.DROPPED and held_only_with(state, job, peer):
         state.lifecycle.drop(job)
         return
-    known = answer != kinds.UNKNOWN
     if not delivered:
         if known:
             finish(state, job)  # the sender has the job and collects it from now on

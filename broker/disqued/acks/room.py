@@ -6,9 +6,11 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disqued.acks.copieswait import CopiesWait
 from disqued.acks.counters import FORGOTTEN_EARLY
 from disqued.acks.done import ID_BYTES, MOST_BYTES, NAMED_SPAN_MS, RecentlyDone, limit
 from disqued.acks.gc import collect
+from disqued.core.clients.session import Blocked
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.job import ACKED, Job
 from disqued.core.jobs.walk import Walk
@@ -60,6 +62,11 @@ class AcksRoom(Room):
     def named_job_ended(self, job: Job) -> None:
         """Remember a finished job that may be added again."""
         self.named_done.note(job.id, self.state.now_ms)
+
+    def client_gone(self, blocked: Blocked) -> None:
+        """Watch nothing any more for a client that disconnected."""
+        if isinstance(blocked, CopiesWait):
+            blocked.stop()
 
     def buffered_bytes(self) -> i64:
         """The memory that the IDs of finished jobs take."""

@@ -16,6 +16,7 @@ from disqued.core.fates.ended import unpack_ended
 from disqued.core.fates.fate import WAITING, CorruptFate
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.state import NodeState
+from disqued.jobmessages import send_setrec
 
 
 def handle_setrec(state: NodeState, peer: Peer, frame: Frame) -> None:
@@ -27,8 +28,11 @@ def handle_setrec(state: NodeState, peer: Peer, frame: Frame) -> None:
     fate = ended.fate
     if fate.outcome == WAITING:
         return
-    state.events.fate_received(ended.job_id, fate, ended.keep_ms)
+    state.watches.keeper.receive(ended.job_id, fate, ended.keep_ms)
     acknowledge(state, peer, ended.job_id, ended.may_have, fate)
+    record = state.records.get(ended.job_id)
+    if record is not None and 0 < fate.claim < record.fate.claim:  # the sender must not keep the result
+        send_setrec(state, ended.job_id, record.fate, peer, 0)
 
 
 MESSAGE: Final[Message] = Message(

@@ -196,19 +196,36 @@ def get_matching(
     return Call(arguments, model.decode, repeat=True, wait_s=model.wait_s)
 
 
-def ack(*ids: str, claim: int | None = None) -> Call[int]:
+def ack(
+    *ids: str,
+    claim: int | None = None,
+    result: str | bytes | None = None,
+    copies: int | None = None,
+    timeout_ms: int = 5000,
+) -> Call[int]:
     """Acknowledge jobs: they are not delivered again (Disque command ACKJOB). Returns how many this node knew.
 
+    Nodes of the original know none of the options.
+
     Args:
-        ids: The jobs.
-        claim: The claim with which `get` returned the job, the only one of the call: the node refuses if it knows that
-            the job was delivered again since. Nodes of the original do not know it.
+        ids: The jobs; with an option, only one.
+        claim: The claim with which `get` returned the job: the node refuses if it knows that the job was delivered
+            again since.
+        result: Up to 64 KiB for whoever waits for the job (`wait`, `result`); it must have been added with `retain_s`.
+        copies: Return when so many nodes that have the job know that it has ended.
+        timeout_ms: How long to wait for them; 0 means no timeout.
 
     Raises:
         BadJobId: an argument is not a job ID; no job was acknowledged.
         StaleClaim: the job was delivered again since.
+        NotReplicated: fewer than `copies` nodes know yet; the job is acknowledged, and the others learn of it later.
+        ResponseError: nobody would keep the result; the job is not acknowledged.
     """
-    return Call(("ACKJOB", *ids, *option_words(CLAIM=claim)), replies.integer, repeat=True)
+    options = option_words(CLAIM=claim, RESULT=result, COPIES=copies)
+    if copies is not None:
+        options += option_words(TIMEOUT=timeout_ms)
+    wait_s = 0.0 if copies is None else seconds(timeout_ms)
+    return Call(("ACKJOB", *ids, *options), replies.integer, repeat=True, wait_s=wait_s)
 
 
 def fast_ack(*ids: str) -> Call[int]:

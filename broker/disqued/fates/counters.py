@@ -14,4 +14,7 @@ WATCHES_REFUSED: Final = Counter(
     "job_watches_refused",
     "Questions of other nodes about jobs that were answered but not remembered: there were too many.",
 )
-COUNTERS: Final = (RECORDS_KEPT, RECORDS_DROPPED, WATCHES_REFUSED)
+RESULTS_STALE: Final = Counter(
+    "job_results_stale", "Results that were ignored, because the job was handed out again under a greater claim."
+)
+COUNTERS: Final = (RECORDS_KEPT, RECORDS_DROPPED, WATCHES_REFUSED, RESULTS_STALE)

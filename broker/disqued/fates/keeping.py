@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
-from disqued.core.fates.fate import DEAD, MOVED, Fate
+from disqued.core.fates.fate import DEAD, DONE, MOVED, Fate
 from disqued.core.fates.record import Record, united
 from disqued.core.jobs.attributes import MOVES, ORIGIN_ID, RETAIN
-from disqued.fates.counters import RECORDS_DROPPED, RECORDS_KEPT
+from disqued.core.jobs.claims import NO_NODE, claim_of
+from disqued.core.jobs.jobid import can_exist
+from disqued.fates.counters import RECORDS_DROPPED, RECORDS_KEPT, RESULTS_STALE
 
 if TYPE_CHECKING:
     from disqued.core.jobs.job import Job
@@ -43,8 +45,30 @@ class Keeping:
     def note_end(self, job: Job, outcome: i64, successor: bytes | None) -> None:
         """Make the record of a job that ends here."""
         state = self._state
-        fate = Fate(outcome, state.now_ms, 0, moves_of(job), successor)
+        fate = Fate(outcome, state.now_ms, last_claim(job), moves_of(job), successor)
         self._keep(job.id, job.queue, origin_of(job), fate, state.now_ms + self._kept_s(job, outcome) * 1000)
+
+    def note_result(self, job_id: bytes, result: bytes, claim: i64) -> bool:
+        """Keep the result with which a job is about to be acknowledged; False if nobody would keep it.
+
+        A node without the job keeps it until a holder has it.
+        """
+        state = self._state
+        job = state.lifecycle.table.get(job_id)
+        known = state.records.get(job_id)
+        if known is not None:
+            fate = Fate(DONE, state.now_ms, claim, known.fate.moves, None, result)
+            self._keep(job_id, known.queue, known.origin, fate, known.until_ms)
+        elif job is None or job.is_dummy:
+            fate = Fate(DONE, state.now_ms, claim, 0, None, result)
+            if state.view.size > 1 and can_exist(job_id):
+                self._keep(job_id, b"", job_id, fate, state.now_ms + LEAST_KEPT_S * 1000)
+        else:
+            kept_s = self._kept_s(job, DONE)
+            fate = Fate(DONE, state.now_ms, claim or last_claim(job), moves_of(job), None, result)
+            self._keep(job_id, job.queue, origin_of(job), fate, state.now_ms + kept_s * 1000)
+            return kept_s > 0
+        return True
 
     def note_received(self, job_id: bytes, fate: Fate, keep_ms: i64) -> None:
         """Keep what another node knows about the end of a job, if this node has the job or its record."""
@@ -54,6 +78,9 @@ class Keeping:
         if known is not None:
             self._keep(job_id, known.queue, known.origin, fate, state.now_ms + keep_ms)
         elif job is not None:
+            if 0 < fate.claim < claim_of(job) and fate.result is not None:
+                state.counters.add(RESULTS_STALE)
+                fate = Fate(fate.outcome, fate.ended_ms, claim_of(job), fate.moves, fate.successor)
             self._keep(job_id, job.queue, origin_of(job), fate, state.now_ms + keep_ms)
 
     def _kept_s(self, job: Job, outcome: i64) -> i64:
@@ -96,6 +123,12 @@ class Keeping:
                 return
             records.remove(oldest)
             state.counters.add(RECORDS_DROPPED)
+
+
+def last_claim(job: Job) -> i64:
+    """The claim under which a job was delivered last; 0 if there is none, or if it is not known."""
+    claim = claim_of(job)
+    return 0 if claim & NO_NODE == NO_NODE else claim
 
 
 def origin_of(job: Job) -> bytes:

@@ -8,6 +8,7 @@ from mypy_extensions import i64
 
 from disqued.bus import kinds
 from disqued.core.fates.fate import UNKNOWN
+from disqued.core.fates.keeper import FateKeeper
 from disqued.core.fates.watches import WATCH_BYTES
 from disqued.core.runtime.outbox import send_when_logged
 from disqued.core.runtime.room import Room
@@ -30,6 +31,28 @@ _FRAME_BYTES: Final = 256 << 10
 """Answers are sent in messages of about this size: a node may get no longer ones than 1 MiB."""
 
 
+class _Keeper(FateKeeper):
+    """Keeps what acks of other nodes and of workers say about the ends of jobs."""
+
+    def __init__(self, room: FatesRoom) -> None:
+        self._room = room
+
+    def receive(self, job_id: bytes, fate: Fate, keep_ms: i64) -> None:
+        """Keep what another node knows about the end of a job that this node has, or whose record it has."""
+        if fate.outcome != UNKNOWN:
+            self._room.keeping.note_received(job_id, fate, keep_ms)
+            self._room.state.watches.note_change(job_id)
+
+    def take_result(self, job_id: bytes, result: bytes, claim: i64) -> bool:
+        """Keep the result of a job that is acknowledged next; False if no record of the job would be kept."""
+        return self._room.keeping.note_result(job_id, result, claim)
+
+    def ask_now(self) -> None:
+        """Ask other nodes at once; this node is asked at the end of the turn."""
+        for job_id in self._room.asking.ask_fresh():
+            self._room.state.watches.note_change(job_id)
+
+
 class FatesRoom(Room):
     """Knows what becomes of jobs."""
 
@@ -40,6 +63,7 @@ class FatesRoom(Room):
         self.askers = Askers(state)
         self._frees: bool = False
         """Records were dropped at once, and their memory is not freed yet."""
+        state.watches.keeper = _Keeper(self)
 
     def ended(self, job: Job, outcome: i64, successor: bytes | None) -> None:
         """Keep a record, and have those told who watch the job or its chain."""
@@ -47,12 +71,6 @@ class FatesRoom(Room):
         if self.state.lifecycle.watched:
             self.state.watches.note_change(job.id)
             self.state.watches.note_change(origin_of(job))
-
-    def fate_received(self, job_id: bytes, fate: Fate, keep_ms: i64) -> None:
-        """Keep what another node knows about the end of a job that this node has, or whose record it has."""
-        if fate.outcome != UNKNOWN:
-            self.keeping.note_received(job_id, fate, keep_ms)
-            self.state.watches.note_change(job_id)
 
     def fate_of(self, job_id: bytes) -> Fate:
         """What this node knows about the end of a job or of its chain."""
@@ -77,7 +95,8 @@ class FatesRoom(Room):
     def deadline_ms(self) -> i64:
         """At once if somebody must be told, or a node asked."""
         watches = self.state.watches
-        return self.state.now_ms if watches.changed or watches.fresh or self._frees else 0
+        is_due = watches.changed or watches.fresh or watches.confirmed or self._frees
+        return self.state.now_ms if is_due else 0
 
     def due(self) -> None:
         """Tell those who watch jobs whose fates changed, and ask about jobs that are watched since this turn."""
@@ -122,6 +141,9 @@ class FatesRoom(Room):
                 self._send(peer, job_ids)
         for job_id in told:
             state.watches.tell(job_id, fate_here(state, job_id), state.view.node_id)
+        confirmed, state.watches.confirmed = state.watches.confirmed, []
+        for job_id, node_id in confirmed:
+            state.watches.tell(job_id, fate_here(state, job_id), node_id)
 
     def _send(self, peer: Peer, job_ids: list[bytes]) -> None:
         """Send JOBTOLD about jobs; a node whose link is congested gets nothing, and asks again."""

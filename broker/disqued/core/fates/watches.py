@@ -11,6 +11,7 @@ from typing import Final
 from mypy_extensions import i64, mypyc_attr
 
 from disqued.core.fates.fate import Fate
+from disqued.core.fates.keeper import FateKeeper
 from disqued.core.memory.accounting import Memory
 
 WATCH_BYTES: Final = 500
@@ -56,6 +57,11 @@ class Watches:
         """IDs about which this node and all others must be asked now."""
         self.changed: dict[bytes, None] = {}
         """IDs whose fate may have changed on this node: all who watch them are told."""
+
+        self.confirmed: list[tuple[bytes, bytes]] = []
+        """Watched jobs that have ended here, each with the ID of a node that confirmed that it knows (GOTACK)."""
+
+        self.keeper = FateKeeper()
 
     def of(self, job_id: bytes) -> Watched:
         """The entry of an ID; it is made if it does not exist."""

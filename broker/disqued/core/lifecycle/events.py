@@ -169,9 +169,6 @@ class Listener:
     def ended(self, job: Job, outcome: i64, successor: bytes | None) -> None:
         """A job ends here, and it leaves a record, is watched, or is moved to `successor`; `outcome`: `core.fates`."""
 
-    def fate_received(self, job_id: bytes, fate: Fate, keep_ms: i64) -> None:
-        """Another node said how a job ended (SETREC), which this node may have and acknowledges next."""
-
     def fate_of(self, job_id: bytes) -> Fate:  # noqa: ARG002 - nobody hears
         """What this node knows about the end of a job, or about that of the newest link of its chain of moves."""
         return NOTHING
@@ -273,7 +270,6 @@ class Events(Listener):
         self._copies_missing: list[Listener] = []
         self._acknowledged: list[Listener] = []
         self._ended: list[Listener] = []
-        self._fate_received: list[Listener] = []
         self._fate_of: list[Listener] = []
         self._named_job_ended: list[Listener] = []
         self._dropped_unplaced: list[Listener] = []
@@ -500,11 +496,6 @@ class Events(Listener):
         """Pass the event on."""
         for listener in self._ended:
             listener.ended(job, outcome, successor)
-
-    def fate_received(self, job_id: bytes, fate: Fate, keep_ms: i64) -> None:
-        """Pass the event on."""
-        for listener in self._fate_received:
-            listener.fate_received(job_id, fate, keep_ms)
 
     def fate_of(self, job_id: bytes) -> Fate:
         """Ask the first room that knows fates."""
