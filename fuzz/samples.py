@@ -37,7 +37,7 @@ _BLOCK: Final = {
 
 
 def append_only_file() -> bytes:
-    """A file that a node wrote: jobs with and without attributes, one given back for later, and a paused queue."""
+    """A file that a node wrote: jobs with and without attributes, delayed and ended ones, and a paused queue."""
     config = Config()
     config.assign("appendonly", True)
     local = LocalNode(config)
@@ -52,6 +52,7 @@ def append_only_file() -> bytes:
     client.call("NACK", poison, "REASON", "cannot be parsed", "DEAD")
     client.call("PAUSE", "mail", "in")
     client.call("ACKJOB", finished)
+    client.call("ACKJOB", client.add("mail", "body", "RETAIN", 60), "RESULT", "42")
     local.run(seconds=2)
     return bytes(local.host.disk.files[_FILE])
 

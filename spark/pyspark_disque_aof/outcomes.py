@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from typing import Final
 from zlib import crc32
 
+from disqued.core.fates.fate import DEAD, DONE, MOVED
+from disqued.core.fates.stored import RECORD, stored
 from disqued.core.jobs.attributes import Attributes, merged
 from disqued.core.jobs.codec import CTIME_AT, ID_AT
 from disqued.core.jobs.job import Job
@@ -110,7 +112,9 @@ class Outcomes:
         if command == LOADJOB:
             self._keep(entry)
         elif command == DELJOB:
-            self._end(entry)
+            self._end(entry, entry.words[1])
+        elif command == RECORD:
+            self._end_by_record(entry)
         else:
             self._delay(entry)
 
@@ -141,8 +145,14 @@ class Outcomes:
         if delay is not None and outcome is not None and outcome.end_offset is None:
             outcome.hear(Latest(delay[1], 0, None))
 
-    def _end(self, entry: Entry) -> None:
-        outcome = self.by_id.get(entry.words[1])
+    def _end_by_record(self, entry: Entry) -> None:
+        opened = None if entry.format is None else entry.format.opened(entry.words)
+        found = None if opened is None else stored(opened[1])
+        if found is not None and found.fate.outcome in (DONE, DEAD, MOVED):
+            self._end(entry, found.job_id)
+
+    def _end(self, entry: Entry, job_id: bytes) -> None:
+        outcome = self.by_id.get(job_id)
         if outcome is not None and outcome.end_offset is None:
             outcome.end_offset = int(entry.offset)
             outcome.ended_after_us = self._newest_us

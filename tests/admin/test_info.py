@@ -46,7 +46,8 @@ SECTIONS = {
     "Fates": "job_records_kept job_records_dropped job_watches_refused job_results_stale",
     "Federation": "queues_asked_for queues_wanted_elsewhere jobs_imported imported_at_most_once jobs_exported",
     "Moves": "jobs_dead_limit jobs_dead_rejected jobs_dead_expired jobs_moved",
-    "Repair": "repair_jobs_under_replicated repair_jobs_in_flight repair_jobs_without_node repair_copies_rebuilt",
+    "Repair": "repair_waits_for repair_seconds_without_progress repair_jobs_under_replicated repair_jobs_in_flight "
+    "repair_jobs_without_node repair_copies_rebuilt",
     "Counts": "jobs_purged",
 }
 """Those of the original, then ours."""

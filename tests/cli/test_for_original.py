@@ -11,6 +11,7 @@ import pytest
 
 from cli.running import TIMEOUT_S
 from disqued.cli.checkaof import main
+from disqued.core.fates.fate import EXPIRED
 from disqued.core.jobs.attributes import DEAD, META, PRIORITY, REASON, i32_value, i64_value
 from disqued.core.jobs.attributes import of as attributes_of
 from disqued.core.jobs.job import Job
@@ -21,7 +22,7 @@ from disqued.persistence.fororiginal import Conversion
 from disqued.persistence.parse import SUM_RIGHT, Entry, checksum_of, job_of
 from disqued.persistence.records import EXTENDED, forget
 from disqued.resp.writer import request
-from persistence.samples import BORN_MS, VECTORS, claimed, kept, make_job, paused, postponed, read
+from persistence.samples import BORN_MS, VECTORS, claimed, kept, make_job, paused, postponed, read, recorded
 
 CHANCE = random.Random(5)
 PLAIN = make_job(CHANCE)
@@ -29,7 +30,8 @@ UNSUMMED = make_job(CHANCE)
 URGENT = make_job(CHANCE, with_attributes=True)
 FAILED = make_job(CHANCE)
 FAILED.extra = attributes_of({REASON: b"no such user", DEAD: i64_value(BORN_MS), PRIORITY: i32_value(-1), META: b"m"})
-JOBS = (PLAIN, UNSUMMED, URGENT, FAILED)
+ENDED, GONE = make_job(CHANCE), make_job(CHANCE)
+JOBS = (PLAIN, UNSUMMED, URGENT, FAILED, ENDED)
 RECORDS = (
     kept(PLAIN),
     kept(UNSUMMED, with_sum=False),
@@ -40,6 +42,10 @@ RECORDS = (
     kept(FAILED),
     forget(PLAIN.id),
     claimed(FAILED, BORN_MS << 16),
+    kept(ENDED),
+    recorded(ENDED),
+    recorded(GONE, EXPIRED),
+    request((b"ENDRECORD", sealed(b"ENDRECORD", GONE.id))),
 )
 
 
@@ -67,18 +73,29 @@ def test_the_new_file_has_the_same_jobs_and_nothing_that_the_original_does_not_k
     assert (status, lines) == (
         0,
         [
-            "LOADJOB: 2 copied, 2 converted to plain jobs",
+            "LOADJOB: 3 copied, 2 converted to plain jobs",
             "FORMAT: 1 left out",
             "POSTPONE: 1 left out",
             "PAUSE: 1 copied",
             "DELJOB: 1 copied",
             "CLAIM: 1 left out",
+            "RECORD: 1 replaced by DELJOB, 1 left out",
+            "ENDRECORD: 1 left out",
             "Attributes left out: priority 2, meta 2, reason 1, dead-since 1",
             "Written to original.aof. disque.aof was not changed.",
         ],
     )
     assert target.read_bytes() == b"".join(
-        (RECORDS[0], RECORDS[1], kept(plain(URGENT)), RECORDS[5], kept(plain(FAILED)), RECORDS[7])
+        (
+            RECORDS[0],
+            RECORDS[1],
+            kept(plain(URGENT)),
+            RECORDS[5],
+            kept(plain(FAILED)),
+            RECORDS[7],
+            kept(ENDED),
+            forget(ENDED.id),
+        )
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["disque.aof", "original.aof"]
 

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from disqued.core.cluster.holders import Holders
+from disqued.core.fates.fate import DONE, Fate
+from disqued.core.fates.stored import store
 from disqued.core.jobs.attributes import META, PRIORITY, i32_value
 from disqued.core.jobs.attributes import of as attributes_of
 from disqued.core.jobs.job import ACTIVE, BCAST_QUEUED, BCAST_WILLQUEUE, DELIVERED, QUEUED, Job
@@ -73,6 +75,12 @@ def postponed(job: Job, at_ms: int) -> bytes:
 def claimed(job: Job, claim: int) -> bytes:
     """Return the record of a claim."""
     return request((b"CLAIM", sealed(b"CLAIM", b"%b %d" % (job.id, claim))))
+
+
+def recorded(job: Job, outcome: int = DONE, result: bytes | None = b"42") -> bytes:
+    """Return the record of a job that has ended."""
+    content = store(job.id, job.queue, job.id, Fate(outcome, BORN_MS, 0, 0, None, result), BORN_MS + 3_600_000, 0)
+    return request((b"RECORD", sealed(b"RECORD", content)))
 
 
 def make_records(seed: int, count: int, *, with_sum: bool = True) -> list[bytes]:

@@ -13,13 +13,13 @@ from disqued.persistence.parse import Entry
 from disqued.persistence.records import EXTENDED, forget
 from disqued.resp.writer import request
 from disqued.testing.local import LocalNode
-from persistence.samples import BORN_MS, claimed, kept, make_job, postponed, read
+from persistence.samples import BORN_MS, claimed, kept, make_job, postponed, read, recorded
 from persistence.test_load import started
 from support.logging_node import info, logging_node, written
 
 
 def extended_file(seed: int, count: int) -> list[bytes]:
-    """Return records of jobs, half of them with attributes, of delays and of claims."""
+    """Return records of jobs, half of them with attributes, of delays, claims and ends."""
     chance = random.Random(seed)
     records = [EXTENDED]
     for number in range(count):
@@ -30,6 +30,11 @@ def extended_file(seed: int, count: int) -> list[bytes]:
             records.append(postponed(job, BORN_MS + 60_000))
         if number % 5 == 1:
             records.append(claimed(job, BORN_MS << 16))
+        if number % 4 == 3:
+            ended = make_job(chance)
+            records += [kept(ended), recorded(ended)]
+        if number % 8 == 7:
+            records.append(request((b"ENDRECORD", sealed(b"ENDRECORD", ended.id))))
     return records
 
 
@@ -110,13 +115,13 @@ def test_the_file_has_the_first_format_until_a_job_needs_more_and_again_after_a_
 
 
 def test_a_sealed_record_of_an_unknown_kind_stops_the_start_and_changes_nothing() -> None:
-    record = request((b"RECORD", sealed(b"RECORD", b"of a later release")))
+    record = request((b"LATER", sealed(b"LATER", b"of a later release")))
     local = started(kept(make_job(random.Random(1))), record)
-    assert "it has a record RECORD, which this release" in str(local.host.ended)
+    assert "it has a record LATER, which this release" in str(local.host.ended)
     check = Check()
     for item in read(record):
         check.take(item)
-    assert "RECORD" in check.refused
+    assert "LATER" in check.refused
 
 
 def test_a_record_with_a_wrong_seal_is_damage() -> None:

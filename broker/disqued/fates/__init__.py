@@ -3,6 +3,7 @@
 from disqued.core.runtime.subsystem import Subsystem
 from disqued.fates import jobask, jobtold, result, waitjob
 from disqued.fates.counters import COUNTERS
+from disqued.fates.onfile import RECORDS
 from disqued.fates.room import NAME, FatesRoom
 
 SUBSYSTEM = Subsystem(
@@ -10,5 +11,6 @@ SUBSYSTEM = Subsystem(
     FatesRoom,
     commands=(result.COMMAND, waitjob.COMMAND),
     messages=(jobask.MESSAGE, jobtold.MESSAGE),
+    records=RECORDS,
     counters=COUNTERS,
 )

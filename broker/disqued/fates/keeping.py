@@ -12,6 +12,7 @@ from disqued.core.jobs.attributes import MOVES, ORIGIN_ID, RETAIN
 from disqued.core.jobs.claims import NO_NODE, claim_of
 from disqued.core.jobs.jobid import can_exist
 from disqued.fates.counters import RECORDS_DROPPED, RECORDS_KEPT, RESULTS_STALE
+from disqued.fates.onfile import note_forgotten, note_kept
 
 if TYPE_CHECKING:
     from disqued.core.jobs.job import Job
@@ -103,13 +104,16 @@ class Keeping:
             return
         known = records.get(job_id)
         if known is None:
-            records.add(Record(job_id, queue, origin, fate, until_ms))
+            record = Record(job_id, queue, origin, fate, until_ms)
+            records.add(record)
             state.counters.add(RECORDS_KEPT)
         else:
-            records.replace(
-                known,
-                Record(job_id, queue, origin, united(known.fate, fate), max(known.until_ms, until_ms)),
-            )
+            fate = united(known.fate, fate)
+            if fate is known.fate and until_ms <= known.until_ms:
+                return
+            record = Record(job_id, queue, origin, fate, max(known.until_ms, until_ms))
+            records.replace(known, record)
+        note_kept(state, record)
         self.make_room()
 
     def make_room(self) -> None:
@@ -122,6 +126,7 @@ class Keeping:
             if oldest is None or records.used_bytes <= most_bytes:
                 return
             records.remove(oldest)
+            note_forgotten(state, oldest.job_id)
             state.counters.add(RECORDS_DROPPED)
 
 

@@ -10,10 +10,12 @@ from struct import Struct
 from typing import Final
 from zlib import crc32
 
+from disqued.core.fates.fate import DEAD, DONE, MOVED
+from disqued.core.fates.stored import RECORD, stored
 from disqued.core.jobs.attributes import ATTRIBUTES, Attributes, described
 from disqued.core.jobs.littleendian import read_u32
 from disqued.core.lifecycle.records import SUM_MARK
-from disqued.persistence.parse import FORMAT, LENGTH_BYTES, LOADJOB, Entry, job_of
+from disqued.persistence.parse import DELJOB, FORMAT, LENGTH_BYTES, LOADJOB, Entry, job_of
 from disqued.resp.writer import request
 
 _SUM: Final = Struct("<I")
@@ -27,6 +29,8 @@ class KindCount:
         """Records that are as they were."""
         self.converted = 0
         """Records of jobs that lost their attributes."""
+        self.ended = 0
+        """Records of finished jobs, in whose place there is a DELJOB."""
         self.left_out = 0
 
 
@@ -45,6 +49,10 @@ class Conversion:
         name = words[0].decode()
         count = self.kinds.setdefault(name, KindCount())
         if words[0] == FORMAT or (entry.format is not None and entry.format.is_sealed):
+            ended = _ended(entry)
+            if ended is not None:
+                count.ended += 1
+                return request((DELJOB, ended))
             count.left_out += 1
             return b""
         if words[0] == LOADJOB:
@@ -73,9 +81,17 @@ def _line(name: str, count: KindCount) -> str:
     parts = (
         (count.copied, "copied"),
         (count.converted, "converted to plain jobs"),
+        (count.ended, "replaced by DELJOB"),
         (count.left_out, "left out"),
     )
     return f"{name}: " + ", ".join(f"{number} {text}" for number, text in parts if number)
+
+
+def _ended(entry: Entry) -> bytes | None:
+    """The ID of the job that a RECORD ends; None for other records, and if the job was not acknowledged."""
+    opened = None if entry.format is None or entry.words[0] != RECORD else entry.format.opened(entry.words)
+    found = None if opened is None else stored(opened[1])
+    return found.job_id if found is not None and found.fate.outcome in (DONE, DEAD, MOVED) else None
 
 
 def _without_attributes(packed: bytes) -> bytes:

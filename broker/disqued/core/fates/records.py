@@ -42,6 +42,15 @@ class Records:
         """The record of the newest link of a chain, other than its first job."""
         return self._newest.get(origin)
 
+    @property
+    def shards(self) -> i64:
+        """The number of parts for `shard`."""
+        return SHARDS
+
+    def shard(self, number: i64) -> list[Record]:
+        """The records of one part."""
+        return list(self._shards[number].values())
+
     def add(self, record: Record) -> None:
         """Add the record of a job that has none, and forget it when its time is over."""
         self._shards[hash(record.job_id) & (SHARDS - 1)][record.job_id] = record
