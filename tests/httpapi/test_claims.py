@@ -53,12 +53,27 @@ def test_end_of_a_job_is_known_while_it_is_retained(node: ApiNode) -> None:
         "result": None,
     }
     held = claim(node, "kept")
-    node.ask("POST", f"jobs/{job_id}/ack", {"claim": held})
+    assert node.ask("POST", f"jobs/{job_id}/ack", {"claim": held, "result": "42", "copies": 1}).status == 200
     found = node.ask("GET", f"jobs/{job_id}/result").json
-    assert (found["outcome"], found["result"]) == ("done", None)
+    assert (found["outcome"], found["claim"], found["result"]) == ("done", held, "42")
     assert abs(found["ended_ms"] / 1000 - int(node.call("TIME")[0])) < 60
-    assert node.ask("GET", f"jobs/{job_id}/wait").json == {"outcome": "done", "result": None}
+    assert node.ask("GET", f"jobs/{job_id}/wait").json == {"outcome": "done", "result": "42"}
+    assert node.ask("GET", f"jobs/{job_id}/wait?base64=true").json == {"outcome": "done", "result_base64": "NDI="}
     assert node.ask("GET", f"jobs/{UNKNOWN}/result").code == "NOJOB"
+
+
+def test_result_that_nobody_would_keep_is_refused(node: ApiNode) -> None:
+    job_id = add(node, "unkept")
+    refused = node.ask("POST", f"jobs/{job_id}/ack", {"result": "42"})
+    assert (refused.status, refused.code) == (400, "ERR")
+    assert "RETAIN" in refused.json["message"]
+
+
+def test_acknowledgement_in_too_few_copies_stands(node: ApiNode) -> None:
+    job_id = add(node, "copies", retain_s=100)
+    refused = node.ask("POST", f"jobs/{job_id}/ack", {"copies": 3, "timeout_ms": 50})
+    assert (refused.status, refused.code) == (504, "NOREPL")
+    assert node.ask("GET", f"jobs/{job_id}/result").json["outcome"] == "done"
 
 
 @pytest.mark.parametrize("retain_s", [0, 100])

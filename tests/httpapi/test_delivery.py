@@ -17,6 +17,8 @@ from disqued.server.shell import Clock, Shell
 from disqued.testing.local import LocalNode
 
 START_MS = 1_700_000_000_000
+_BODY = b'{"timeout_ms": 60000}'
+WAIT = b"POST /v1/queues/q/claims HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%b" % (len(_BODY), _BODY)
 
 
 class Stage:
@@ -48,9 +50,7 @@ class Stage:
         """A client that waits for a job of the queue q."""
         before = self.blocked
         reader, writer = await self.client()
-        body = b'{"timeout_ms": 60000}'
-        head = b"POST /v1/queues/q/claims HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body)
-        writer.write(head + body)
+        writer.write(WAIT)
         await self.until(lambda: self.blocked == before + 1)
         return reader, writer
 
@@ -163,7 +163,7 @@ def test_number_of_waiting_requests_is_bounded() -> None:
     async def act(stage: Stage) -> None:
         clients = [await stage.waiting_client() for _ in range(MOST_WAITING)]
         reader, writer = await stage.client()
-        writer.write(b"POST /v1/queues/q/claims HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")
+        writer.write(WAIT)
         assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 503 ")
         writer.write(b"GET /v1/queues HTTP/1.1\r\nHost: localhost\r\n\r\n")
         await reader.readuntil(b"HTTP/1.1 200 ")

@@ -55,6 +55,7 @@ def given(path: str, body: Any, query: str = "") -> dict[str, Any]:
         (b'{"body": "x", "retry_s": NaN}', "INVALID retry_s must be an integer from 0 to 4294967295"),
         (b'{"body": "x", "retry_s": ' + b"9" * 5000 + b"}", "INVALID the content must be a JSON object"),
         (b'{"body": "x", "async": 1}', "INVALID async must be true or false"),
+        (b'{"body": "x", "window_s": 5}', "INVALID window_s has no effect without key"),
         (b'{"body": "x", "until": "never"}', "INVALID until must be one of: window, done"),
         (b'{"body": "x", "prio": 1}', 'INVALID unknown field "prio"; known: body, body_base64, timeout_ms'),
     ],
@@ -126,6 +127,8 @@ def test_words_of_the_commands() -> None:
     )
     assert words("POST", f"jobs/{JOB}/nack", {"delay_s": 5, "reason": "r s"}) == f"NACK {JOB} DELAY 5 REASON r s"
     assert words("POST", f"jobs/{JOB}/ack", {"claim": "7"}) == f"ACKJOB {JOB} CLAIM 7"
+    assert words("POST", f"jobs/{JOB}/ack", {"copies": 2}) == f"ACKJOB {JOB} COPIES 2 TIMEOUT 5000"
+    assert words("POST", f"jobs/{JOB}/ack", {"result": "r"}) == f"ACKJOB {JOB} RESULT r"
     assert words("GET", f"jobs/{JOB}/wait", {}) == f"WAITJOB {JOB} WITHRESULT TIMEOUT 30000"
 
 

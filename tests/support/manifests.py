@@ -53,6 +53,7 @@ EVERYTHING: Final[Json] = {
         "http": True,
     },
     "clusterSecret": {"enabled": True, "rotation": 2},
+    "httpApi": "full",
     "service": {
         "type": "LoadBalancer",
         "annotations": {"example.org/scheme": "internal"},

@@ -33,6 +33,8 @@ class Parameter:
     required: bool = False
     default: Any = None
     """The value if none is given; None for the default of the command."""
+    needs: str = ""
+    """The parameter without which it has no effect."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class Operation:
     changes: bool = True
     """Whether `http-api read` refuses it."""
     waits: bool = False
-    """Whether its request can be pending for long."""
+    """Whether its request is pending for `timeout_ms`, if nothing happens before."""
     delivers: bool = False
     """Whether its reply has jobs that were handed out: they are given back if the client is gone."""
 

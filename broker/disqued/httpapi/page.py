@@ -98,7 +98,8 @@ def type_of(parameter: Parameter) -> str:
     elif "items" in schema:
         text = f"list of at most {schema['maxItems']} texts"
     default = default_of(parameter)
-    return text if default is None else f"{text}; default {default}"
+    text = text if default is None else f"{text}; default {default}"
+    return f"{text}; only with {parameter.needs}" if parameter.needs else text
 
 
 def _prose(text: str) -> str:

@@ -57,12 +57,22 @@ def values_of(operation: Operation, path: str, query: str, body: bytes) -> dict[
     _read_query(operation, query, values)
     _read_body(operation, body, values)
     for parameter in operation.parameters:
-        if parameter.name not in values and parameter.default is not None:
-            values[parameter.name] = parameter.default
-        if parameter.required and parameter.name not in values:
-            also = f" or {parameter.name}_base64" if isinstance(parameter.kind, Data) else ""
-            raise ApiError(INVALID, f"{parameter.name}{also} is missing")
+        _complete(parameter, values)
     return values
+
+
+def _complete(parameter: Parameter, values: dict[str, Any]) -> None:
+    """Set the default of a parameter, and refuse it if it is missing, or has no effect."""
+    name = parameter.name
+    is_of_use = not parameter.needs or parameter.needs in values
+    if name in values:
+        if not is_of_use:
+            raise ApiError(INVALID, f"{name} has no effect without {parameter.needs}")
+    elif parameter.required:
+        also = f" or {name}_base64" if isinstance(parameter.kind, Data) else ""
+        raise ApiError(INVALID, f"{name}{also} is missing")
+    elif parameter.default is not None and is_of_use:
+        values[name] = parameter.default
 
 
 def _checked(name: str, read: Any, value: object) -> Any:

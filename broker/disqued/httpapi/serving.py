@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MORE_CONNECTIONS: Final = 256
 """How many more connections the HTTP port has for the API."""
 MOST_WAITING: Final = 192
-"""How many requests that can take long may be pending."""
+"""How many requests may wait for jobs, or for their ends."""
 MAX_REQUEST_BYTES: Final = 2 * MAX_BODY_BYTES
 """The content of a request: the body of a job grows in JSON."""
 MAX_ANSWER_BYTES: Final = 4 << 20
@@ -54,7 +54,7 @@ class Api:
         """The names of the commands on this node, which can be renamed."""
         self._mode = mode
         self._waiting = 0
-        """How many requests that can take long are pending."""
+        """How many requests wait."""
         self._document = json.dumps(document(), indent=1)
         self._page = page.html()
 
@@ -92,7 +92,8 @@ class Api:
             if why:
                 raise ApiError("FORBIDDEN", why.replace("the console", "the HTTP API"))
             values = requests.values_of(operation, request.below, request.query, request.body)
-            if operation.waits and self._waiting >= MOST_WAITING:
+            waits = operation.waits and values["timeout_ms"] > 0
+            if waits and self._waiting >= MOST_WAITING:
                 raise ApiError("UNAVAILABLE", _BUSY)
         except ApiError as refused:
             exchange.send(error(refused.code, refused.message))
@@ -102,7 +103,7 @@ class Api:
             return
         words = operation.request_words(values)
         words[0] = self._names.get(words[0].lower(), words[0])
-        if operation.waits:
+        if waits:
             self._waiting += 1
             exchange.at_end(self._waited)
         if operation.delivers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from disqued.core.fates.fate import MAX_RESULT_BYTES
 from disqued.core.jobs.attributes import (
     LEAST_PRIORITY,
     MAX_META_BYTES,
@@ -71,9 +72,14 @@ ADD: Final = Operation(
         Parameter("ttl_s", BODY, Integer(1, MAX_TTL_S), "Seconds after which the job is deleted.", "TTL"),
         Parameter("maxlen", BODY, Integer(1, 1 << 62), "Refuse the job if the queue has this many.", "MAXLEN"),
         Parameter("key", BODY, Text(_MAX_KEY_BYTES), "Add no second job with this key at this node.", "KEY"),
-        Parameter("window_s", BODY, Integer(1, MAX_TTL_S), "How long the key is remembered.", "WINDOW"),
+        Parameter("window_s", BODY, Integer(1, MAX_TTL_S), "How long the key is remembered.", "WINDOW", needs="key"),
         Parameter(
-            "until", BODY, OneOf(("window", "done")), "With `done` the key is free when the job has ended.", "UNTIL"
+            "until",
+            BODY,
+            OneOf(("window", "done")),
+            "With `done` the key is free when the job has ended.",
+            "UNTIL",
+            needs="key",
         ),
         Parameter(
             "id", BODY, _ID, "The ID of the job, or the 24 characters in its middle: repetitions add one job.", "ID"
@@ -89,7 +95,6 @@ ADD: Final = Operation(
     ),
     Result(CREATED, "The job was added.", "Added", results.added),
     ("NOREPL", "PAUSED", "MAXLEN", "EXISTS", "OOM", "CLOCK", "MISCONF"),
-    waits=True,
 )
 
 CLAIM: Final = Operation(
@@ -153,11 +158,27 @@ ACK: Final = Operation(
     "jobs/{id}/ack",
     "ackJob",
     "Acknowledge a job: it is done.",
-    "All nodes forget the job. Any node accepts it, also one that does not know the job, and it can be repeated.",
+    "All nodes forget the job. Any node accepts it, also one that does not know the job, and it can be repeated. A "
+    "result is kept if the job has `retain_s`, or somebody waits for it. With `copies`, status 504 says that too few "
+    "nodes have confirmed in time; the acknowledgement stands.",
     ("ACKJOB", "{id}", "*"),
-    (_JOB, _CLAIM),
+    (
+        _JOB,
+        _CLAIM,
+        Parameter("result", BODY, Data(MAX_RESULT_BYTES), "The result, for those who ask or wait.", "RESULT"),
+        Parameter("copies", BODY, Integer(1, _MAX_REPLICATE), "Answer when this many nodes know of the end.", "COPIES"),
+        Parameter(
+            "timeout_ms",
+            BODY,
+            Integer(1, LONGEST_WAIT_MS),
+            "How long to wait for `copies`.",
+            "TIMEOUT",
+            default=5000,
+            needs="copies",
+        ),
+    ),
     Result(200, "The job is acknowledged.", "Acknowledged", results.acknowledged),
-    ("BADID", "STALE"),
+    ("BADID", "STALE", "NOREPL"),
 )
 
 NACK: Final = Operation(
@@ -207,7 +228,6 @@ RESULT: Final = Operation(
     Result(200, "How the job ended, or `waiting`.", "Fate", results.fate),
     ("NOJOB", "BADID"),
     changes=False,
-    waits=True,
 )
 
 WAIT: Final = Operation(
@@ -266,7 +286,6 @@ COUNT: Final = Operation(
     Result(200, "The number of jobs by what they wait for.", "Counts", results.counted),
     (),
     changes=False,
-    waits=True,
 )
 
 OPERATIONS: Final[tuple[Operation, ...]] = (ADD, CLAIM, SHOW, DELETE, ACK, NACK, WORKING, RESULT, WAIT, QUEUES, COUNT)
