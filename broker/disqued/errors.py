@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 CODES: Final[tuple[str, ...]] = (
-    *("ERR", "BADID", "NOJOB", "ACKED", "TOOLATE", "TTL", "NOREPL", "EXISTS", "PAUSED", "MAXLEN", "STALE"),
+    *("ERR", "BADID", "NOJOB", "ACKED", "TOOLATE", "TTL", "NOREPL", "EXISTS", "NOPARENT", "PAUSED", "MAXLEN", "STALE"),
     *("LEAVING", "OOM", "MISCONF", "LOADING", "NOAUTH", "WRONGPASS", "NOPERM", "RATELIMIT", "DENIED", "NOPROTO"),
     *("CLOCK",),
 )
@@ -134,6 +134,13 @@ class NotReplicated(ReplyError):
 
     def __init__(self, text: str = "Not enough reachable nodes for the requested replication level") -> None:
         super().__init__("NOREPL " + text)
+
+
+class NoParent(ReplyError):
+    """A parent of the job (ADDJOB AFTER) is not known, so nobody would learn that it is done."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"NOPARENT {why}")
 
 
 class QueuePaused(ReplyError):

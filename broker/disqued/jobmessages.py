@@ -76,15 +76,18 @@ def send_repljob(
 ) -> None:
     """Send a job with this list of holders to nodes (REPLJOB), with its attributes to those that understand them.
 
+    A job that waits for its parents is not sent to other nodes.
     `joined`: in one message with the jobs before, to nodes with the feature.
     """
     whole = b""
     plain = b""
     for peer in peers:
-        if job.extra is None or peer.features & kinds.FEATURE_ATTRIBUTES:
+        if job.is_whole_with(peer.features):
             if not whole:
                 whole = state.bus.jobs(kinds.REPLJOB, [pack_for_bus(job, state.now_ms, listed)], message_flags)
             frame = whole
+        elif job.is_held:
+            continue
         else:
             if not plain:
                 plain = state.bus.jobs(kinds.REPLJOB, [pack_plain(job, state.now_ms, listed)], message_flags)

@@ -51,13 +51,13 @@ _HEADER: Final = (
 
 _EXTENSION: Final = (
     (2, f"marker, `{extension.MARKER.decode()}`"),
-    (2, "features that the sender supports, as bits"),
+    (2, "features that the sender supports, as bits: the lower 16"),
     (2, "port for the bus; 0 for the port for clients + 10000"),
     (8, "digest of `cluster-name`; zeros without one"),
     (8, "incarnation: random, new at each start; distinguishes two nodes with the same ID"),
     (8, "the sender's clock, unix milliseconds; only in PING, PONG and MEET"),
     (2, "port for clients with TLS; 0 for none"),
-    (2, "zero"),
+    (2, "further features, the higher 16 bits"),
 )
 
 _FLAGS: Final = (
@@ -257,6 +257,7 @@ def page() -> str:
         for message in sorted(ROOMS.messages, key=lambda message: message.number)
         if message.feature
     )
+    features += f"\n* {kinds.FEATURE_AFTER}: the attribute AFTER of jobs that wait for others"
     flags = "\n".join(f"* {bit}: {name}, {what}" for bit, name, what in _FLAGS)
     never = "\n".join(f"| {what} | {why} |" for what, why in _NEVER)
     parts = (

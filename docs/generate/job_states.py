@@ -36,6 +36,8 @@ _CALLED: Final = {
     "end_lease": "another holder queued the job or handed it out",
     "delay_until": "ENQUEUE with a delay: another node decided when the job is queued here",
     "place_elsewhere": "a successor has its copies, and one of its homes has queued it before",
+    "free": "all parents of the job are done",
+    "free_elsewhere": "QUEUED or YOURJOBS: another node has queued a job that waits for its parents here",
     "park": "the job is being moved to another queue",
     "postpone_until": "NACK with a delay, POSTPONE: no node queues the job before that time",
     "set_attributes": "NACK with a reason, or a copy of another node with more attributes",

@@ -78,7 +78,7 @@ def test_header_has_the_sender(node_id: bytes, port: int, leaving: bool, ip: byt
     assert frame.cluster == frame.incarnation == bytes(8)
 
 
-@given(u16s, u16s, eight_bytes, eight_bytes, st.integers(0, (1 << 64) - 1))
+@given(st.integers(0, (1 << 32) - 1), u16s, eight_bytes, eight_bytes, st.integers(0, (1 << 64) - 1))
 def test_disqued_nodes_announce_their_extension(
     features: int, bus_port: int, cluster: bytes, incarnation: bytes, clock: int
 ) -> None:

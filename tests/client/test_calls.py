@@ -35,6 +35,10 @@ WORDS: dict[str, tuple[Call[Any], tuple[object, ...]]] = {
         adding.add_with_copies("q", "x", sync=2, job_id="i"),
         ("ADDJOB", "q", "x", 5000, "ID", "i", "SYNC", 2, "WITHCOPIES"),
     ),
+    "add after others": (
+        adding.add("q", "x", after=[ID, ID], otherwise="run"),
+        ("ADDJOB", "q", "x", 5000, "AFTER", ID, "AFTER", ID, "ELSE", "run"),
+    ),
     "new_id": (adding.new_id(), ("NEWID",)),
     "new_id of a job with these options": (adding.new_id(ttl_s=60, retry_s=0), ("NEWID", "TTL", 60, "RETRY", 0)),
     "add when some copies are confirmed": (
@@ -211,6 +215,11 @@ def test_add_to_without_queues_is_refused_before_it_is_sent() -> None:
             adding.add_to(queues, "x")
 
 
+def test_a_single_parent_that_is_no_sequence_is_refused() -> None:
+    with pytest.raises(ValueError, match="sequence of job IDs"):
+        adding.add("q", "x", after=ID)
+
+
 def test_add_jobs_adds_each_job_with_its_own_options() -> None:
     plain = NewJob("q", "x")
     full = NewJob(
@@ -230,6 +239,8 @@ def test_add_jobs_adds_each_job_with_its_own_options() -> None:
         priority=7,
         meta=b"m",
         retain_s=9,
+        after=[ID],
+        otherwise="drop",
         asynchronous=True,
         repeat=True,
     )

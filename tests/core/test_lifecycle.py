@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from disqued.core.fates.fate import EXPIRED, MOVED
-from disqued.core.jobs.attributes import NAMED, REASON
+from disqued.core.jobs.attributes import AFTER, NAMED, REASON
 from disqued.core.jobs.attributes import of as attributes_of
 from disqued.core.jobs.job import (
     ACKED,
@@ -26,8 +26,9 @@ from disqued.core.jobs.job import (
     Job,
 )
 from disqued.core.jobs.jobid import JobIds
-from disqued.core.lifecycle.events import Listener
+from disqued.core.jobs.parents import ELSE_RUN, pack_parents, with_all_met
 from disqued.core.lifecycle.lifecycle import COUNT_DELIVERY, COUNT_NACK, SILENT, UNCOUNTED, Lifecycle
+from disqued.core.lifecycle.listener import Listener
 from disqued.core.lifecycle.pausing import set_local_pause
 from disqued.core.lifecycle.transitions import TRANSITIONS
 from disqued.core.memory.accounting import BASE_BYTES
@@ -201,6 +202,31 @@ class Calls(Life):
         lifecycle.acknowledge(named, NOW_MS)
         lifecycle.drop(named)
 
+    def held(self, delay_s: int = 0, retry_s: int = 60) -> Job:
+        """A new job that waits for a parent."""
+        job = self.new_job(retry_s, delay_s)
+        job.extra = attributes_of({AFTER: pack_parents([self.new_job().id], ELSE_RUN)})
+        return job
+
+    def wait_for_parents(self) -> None:
+        lifecycle = self.lifecycle
+        lifecycle.keep_copy(self.held(), NOW_MS)
+        for complete in (True, False):
+            lifecycle.keep_loaded(self.held(), NOW_MS, stored=ACTIVE, controlled=False, complete=complete)
+        for delay_s in (0, 100):
+            job = self.held(delay_s)
+            lifecycle.admit(job, NOW_MS)
+            lifecycle.park(job, NOW_MS)
+            assert job.extra is not None
+            lifecycle.set_attributes(job, attributes_of({AFTER: with_all_met(job.extra.get(AFTER) or b"")}))
+            lifecycle.free(job, NOW_MS)
+        copy = self.held()
+        copy.delivered = (b"1" * 40, b"2" * 40)
+        lifecycle.keep_copy(copy, NOW_MS)
+        lifecycle.delay_until(copy, NOW_MS, 0)
+        lifecycle.free_elsewhere(copy)
+        lifecycle.free(copy, NOW_MS)
+
     def fail(self) -> None:
         """Be taken over by a room after a last attempt, and at the end of its life."""
         lifecycle = self.lifecycle
@@ -240,6 +266,7 @@ def test_every_row_of_the_table_is_reached(check: TransitionCheck) -> None:
         Calls.be_postponed,
         Calls.be_woken,
         Calls.be_moved,
+        Calls.wait_for_parents,
         Calls.fail,
     ):
         scene(Calls())

@@ -66,6 +66,7 @@ def test_jobs_of_a_single_node_are_counted_by_what_they_wait_for(client: LocalCl
         "leased": 1,
         "delayed": 1,
         "dead": 0,
+        "held": 0,
         "nodes-answered": 1,
         "nodes-known": 1,
     }

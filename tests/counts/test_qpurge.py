@@ -261,7 +261,7 @@ def test_a_malformed_mark_of_another_node_is_refused(local: LocalNode, value: by
     ("words", "error"),
     [
         (("STATE",), "ERR syntax error"),
-        (("STATE", "acked"), "ERR Invalid job state name, try queued, leased, delayed, dead"),
+        (("STATE", "acked"), "ERR Invalid job state name, try queued, leased, delayed, dead, held"),
         (("BEFORE", 1 << 60), "ERR BEFORE must be unix milliseconds that are not in the future"),
         (("BEFORE", 0), "ERR BEFORE must be unix milliseconds that are not in the future"),
         (("TIMEOUT", 0), "ERR timeout must be 1 to 60000 ms, not 0"),

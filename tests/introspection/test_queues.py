@@ -80,6 +80,7 @@ def test_statistics_follow_what_happens_to_the_queue(local: LocalNode, client: L
         b"dead": 0,
         b"oldest-ms": 9000,
         b"settings": [],
+        b"held": 0,
     }
 
 

@@ -125,7 +125,7 @@ def test_loaded_jobs_are_counted_by_state() -> None:
     while local.node.state.loading:
         local.run(milliseconds=1)
     jobs = scrape(local).by("state", "disque_jobs")
-    assert jobs == {"wait_repl": 0, "delayed": 1, "active": 2, "queued": 0, "acked": 0}
+    assert jobs == {"wait_repl": 0, "delayed": 1, "active": 2, "held": 0, "queued": 0, "acked": 0}
     local.run(seconds=120)
     assert scrape(local).value("disque_jobs", state="delayed") == 0
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _NO_COMMIT: Final = "00000000"
 _EXTENSIONS: Final = (
     "ackjob-claim",
-    "addjob-key",
+    "addjob-after,addjob-key",
     "addjob-meta",
     "addjob-priority",
     "addjob-sync",

@@ -50,9 +50,11 @@ def _jobs(state: NodeState) -> Iterator[Sample]:
     lifecycle = state.lifecycle
     waiting = int(lifecycle.unplaced_jobs)
     delayed, queued, acked = int(lifecycle.queues.delayed_jobs), int(lifecycle.queued_jobs), int(lifecycle.acked_jobs)
+    held = len(lifecycle.held.jobs)
     yield (("wait_repl",), waiting)
     yield (("delayed",), delayed)
-    yield (("active",), int(lifecycle.table.count) - waiting - delayed - queued - acked)
+    yield (("held",), held)
+    yield (("active",), max(int(lifecycle.table.count) - waiting - delayed - queued - acked - held, 0))
     yield (("queued",), queued)
     yield (("acked",), acked)
 
@@ -114,8 +116,8 @@ METRICS: Final[tuple[NodeMetric, ...]] = (
     Metric(
         "disque_jobs",
         GAUGE,
-        "Jobs of this node by state: waiting for copies, delayed, active (delivered, or queued "
-        "on another node), queued, or acknowledged and not collected yet. Each holder counts its own copy.",
+        "Jobs of this node by state: waiting for copies, delayed, held until other jobs are done, active (delivered, "
+        "or queued on another node), queued, or acknowledged and not collected yet. Each holder counts its own copy.",
         _jobs,
         ("state",),
     ),

@@ -11,14 +11,13 @@ from typing import Any, Final
 
 from mypy_extensions import i64
 
-from disqued.admission.addjob import (
+from disqued.admission.addjob import add, has_dependent, may_fill
+from disqued.admission.options import (
+    MOST_WORDS,
     AddJob,
-    add,
     complete_for,
     complete_options,
     copy_of,
-    has_dependent,
-    may_fill,
     parse_options,
     settings_of,
 )
@@ -137,5 +136,5 @@ COMMAND: Final[Command] = Command(
     may_follow=_may_follow,
     queues=_queues,
     categories=("producer",),
-    most_words=MOST_QUEUES + 64,
+    most_words=MOST_QUEUES + MOST_WORDS,
 )

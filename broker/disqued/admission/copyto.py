@@ -13,7 +13,7 @@ from disqued.admission.counters import COPY_TO_REFUSED
 from disqued.admission.overflow import drop_oldest, refuse_if_full
 from disqued.core.clients.session import Session
 from disqued.core.jobs.attributes import NAMED, changed
-from disqued.core.jobs.job import Job
+from disqued.core.jobs.job import NOBODY, Job
 from disqued.core.queues.queue import PAUSED_IN
 from disqued.core.runtime.counters import JOBS_ADDED
 from disqued.core.runtime.state import NodeState
@@ -41,10 +41,22 @@ def add_copies(state: NodeState, session: Session, targets: tuple[bytes, ...], j
             job.repl,
         )
         copy.extra = changed(job.extra, {NAMED: None}) if job.is_named else job.extra
+        if copy.is_held:
+            _hold(state, copy)
+            continue
         placement = state.lifecycle.queues.type_of(name).placement
         if placement.place(session, copy, 0, state.now_ms, confirmed=1, external=False):
             state.counters.add(JOBS_ADDED)
         del out[kept:]
+
+
+def _hold(state: NodeState, copy: Job) -> None:
+    """Add a copy that waits for the same jobs as the first one, whose client waits until these are known."""
+    copy.delivered = state.holders.plus(NOBODY, state.view.node_id)
+    state.lifecycle.admit(copy, state.now_ms)
+    state.counters.add(JOBS_ADDED)
+    if copy.repl > 1:
+        state.events.copies_missing(copy, copy.delivered)
 
 
 def _is_refused(state: NodeState, name: bytes, body_bytes: i64) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disqued.admission.addjob import DEFAULT_TTL_S, parse_options
+from disqued.admission.options import DEFAULT_TTL_S, parse_options
 from disqued.core.commands.command import Command
 from disqued.errors import CommandSyntaxError
 

@@ -86,6 +86,8 @@ FEATURE_REPAIR: Final = 32768
 """Understands DATAID, DIGEST and CELL, and REPAIRED in a REPLJOB."""
 FEATURE_CLAIMS: Final = 16384
 """Understands CLAIMED, TOKENBITS, and INCR_DELIVERIES in a POSTPONE."""
+FEATURE_AFTER: Final = 65536
+"""Understands the attribute AFTER, and that the job waits for its parents."""
 
 UNKNOWN: Final = 0
 KNOWN: Final = 1

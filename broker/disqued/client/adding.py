@@ -9,7 +9,7 @@ from typing import Literal, TypedDict, Unpack
 from disqued.client import replies
 from disqued.client.calls import Call, seconds
 from disqued.client.errors import ResponseError
-from disqued.client.values import Added, JobId
+from disqued.client.values import Added, JobId, Otherwise
 from disqued.client.wire import flag_words, option_words, to_bytes
 
 
@@ -31,6 +31,8 @@ def add(
     priority: int | None = None,
     meta: str | bytes | None = None,
     retain_s: int | None = None,
+    after: Sequence[str] = (),
+    otherwise: Otherwise | None = None,
     asynchronous: bool = False,
     repeat: bool = False,
 ) -> Call[JobId]:
@@ -58,6 +60,9 @@ def add(
         meta: Up to 4 KiB beside the body, for example a trace ID; `get` returns it with `with_meta`.
         retain_s: For how long the nodes that have the job remember how it ended, and with which result (`result`,
             `wait`).
+        after: The IDs of up to 64 jobs that must be done before this one is delivered.
+        otherwise: What happens if one of them can no longer be done: `dead`, the default, makes this job a dead letter,
+            `run` runs it without, `drop` deletes it.
         asynchronous: Return at once and replicate in the background.
         repeat: Add the job again when the connection breaks before the reply. The job may then exist twice; with a
             `key` only if the second attempt reaches another node.
@@ -68,14 +73,21 @@ def add(
         QueuePaused: the queue is paused for input.
         QueueFull: the queue holds `maxlen` jobs, or as much as its settings allow.
         JobExists: a job with this ID is in another queue.
+        NoParent: too few nodes know a job of `after`; the job was not added.
         ClockError: the clock of every reachable node is too far ahead.
         OutOfMemory: the node is at its memory limit.
     """
     words = option_words(REPLICATE=replicate, DELAY=delay_s, RETRY=retry_s, TTL=ttl_s, MAXLEN=maxlen, KEY=key)
     words += option_words(WINDOW=window_s, UNTIL=until, ID=job_id, SYNC=sync, PRIORITY=priority, META=meta)
-    words += option_words(RETAIN=retain_s)
+    words += (*option_words(RETAIN=retain_s), *_parent_words(after), *option_words(ELSE=otherwise))
     arguments = ("ADDJOB", queue, body, timeout_ms, *words, *flag_words(ASYNC=asynchronous))
     return Call(arguments, replies.job_id, repeat or job_id is not None, seconds(timeout_ms))
+
+
+def _parent_words(after: Sequence[str]) -> Iterator[str]:
+    if isinstance(after, str):
+        raise ValueError(f"after must be a sequence of job IDs; write [{after!r}]")  # noqa: TRY004 - as in other calls
+    return (word for parent in after for word in ("AFTER", parent))
 
 
 class AddOptions(TypedDict, total=False):
@@ -91,6 +103,8 @@ class AddOptions(TypedDict, total=False):
     priority: int | None
     meta: str | bytes | None
     retain_s: int | None
+    after: Sequence[str]
+    otherwise: Otherwise | None
     asynchronous: bool
     repeat: bool
 
@@ -177,6 +191,8 @@ class NewJob:
     priority: int | None = None
     meta: str | bytes | None = None
     retain_s: int | None = None
+    after: Sequence[str] = ()
+    otherwise: Otherwise | None = None
     asynchronous: bool = False
     repeat: bool = False
 
@@ -207,6 +223,8 @@ def _add_new(job: NewJob) -> Call[JobId]:
         priority=job.priority,
         meta=job.meta,
         retain_s=job.retain_s,
+        after=job.after,
+        otherwise=job.otherwise,
         asynchronous=job.asynchronous,
         repeat=job.repeat,
     )

@@ -330,7 +330,7 @@ def qpurge(
 ) -> Call[Purged]:
     """Delete the jobs of the queue on all nodes, also on nodes that return later (Disque command QPURGE).
 
-    Jobs that workers have stay unless `states` names `leased`; without states, queued, delayed and dead jobs go.
+    Jobs that workers have stay unless `states` names `leased`; without states, the others go.
     `before_ms`, unix milliseconds, spares younger jobs. The counts miss nodes that do not answer within `timeout_ms`;
     if the client had to repeat the call, they miss what the first one deleted.
     """
@@ -362,7 +362,7 @@ def qscan(
 def jscan(*, queue: str | None = None, states: Iterable[JobFilter] = (), page_size: int = 100) -> Scan[JobId]:
     """Iterate over the IDs of the jobs of this node, optionally of one queue and in some states (JSCAN).
 
-    The states `leased` and `delayed` are parts of `active`, `dead` is a part of `queued`.
+    The states `leased`, `delayed` and `held` are parts of `active`, `dead` is a part of `queued`.
 
     Raises:
         ConnectionLost: the connection broke after the first page; start the scan again.

@@ -98,6 +98,13 @@ class JobExists(ResponseError):
     """`EXISTS`: a job with the ID that was given is in another queue."""
 
 
+class NoParent(ResponseError):
+    """`NOPARENT`: too few nodes know a parent of the job, so its end might be missed. The job was not added.
+
+    The parent was never added, or has ended and left no record: add parents with `retain_s`, or before their children.
+    """
+
+
 class DelayTooLong(ResponseError):
     """`TTL`: the job expires before the delay of `nack` ends. It was not returned; use a shorter delay."""
 
@@ -133,6 +140,7 @@ class Loading(ResponseError):
 BY_PREFIX: dict[str, type[ResponseError]] = {
     "NOREPL": NotReplicated,
     "EXISTS": JobExists,
+    "NOPARENT": NoParent,
     "PAUSED": QueuePaused,
     "MAXLEN": QueueFull,
     "LEAVING": NodeLeaving,

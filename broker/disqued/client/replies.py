@@ -175,6 +175,10 @@ def job_details(reply: Reply) -> JobDetails:
         moves=integer(named.get("moves", 0)),
         attempts_before=integer(named.get("attempts", 0)),
         dead_since_ms=_optional_integer(named.get("dead-since")),
+        after=tuple(map(job_id, array(named.get("after", [])))),
+        waits_for=tuple(map(job_id, array(named.get("waits-for", [])))),
+        otherwise=optional(text)(named.get("else")),
+        children=tuple(map(job_id, array(named.get("children", [])))),
     )
 
 
@@ -200,6 +204,7 @@ def queue_stats(reply: Reply) -> QueueStats:
         dead=integer(named.get("dead", 0)),
         oldest_ms=integer(named.get("oldest-ms", 0)),
         settings=tuple(_texts(named.get("settings", []))),
+        held=integer(named.get("held", 0)),
     )
 
 
@@ -213,6 +218,7 @@ def queue_count(reply: Reply) -> QueueCount:
         dead=integer(field("dead")),
         nodes_answered=integer(field("nodes-answered")),
         nodes_known=integer(field("nodes-known")),
+        held=integer(fields(reply).get("held", 0)),
     )
 
 

@@ -11,8 +11,8 @@ PauseState: TypeAlias = Literal["none", "in", "out", "all"]
 JobState: TypeAlias = Literal["wait-repl", "active", "queued", "acked"]
 """The state of a job on one node."""
 
-JobFilter: TypeAlias = Literal["wait-repl", "active", "queued", "acked", "leased", "delayed", "dead"]
-"""The states by which jobs are listed: `leased` and `delayed` are parts of `active`, `dead` is a part of `queued`."""
+JobFilter: TypeAlias = Literal["wait-repl", "active", "queued", "acked", "leased", "delayed", "dead", "held"]
+"""The states by which jobs are listed; `leased`, `delayed` and `held` are parts of `active`, `dead` of `queued`."""
 
 
 class JobId(str):
@@ -114,6 +114,14 @@ class JobDetails:
     """How often the previous job of a chain of moves failed."""
     dead_since_ms: int | None = None
     """Unix milliseconds since which the job is a dead letter; None if it is none."""
+    after: tuple[JobId, ...] = ()
+    """The jobs that must be done before it is delivered, its parents."""
+    waits_for: tuple[JobId, ...] = ()
+    """Those of them that are not done, as this node knows."""
+    otherwise: str | None = None
+    """What happens if a parent can no longer be done: `dead`, `run` or `drop`; None without parents."""
+    children: tuple[JobId, ...] = ()
+    """Jobs that wait for this one on the node that replied; the first 1,000."""
 
     @property
     def attempts(self) -> int:
@@ -150,6 +158,8 @@ class QueueStats:
     """The age of the oldest queued job in milliseconds; 0 if none is queued."""
     settings: tuple[str, ...] = ()
     """The names and patterns whose settings hold for the queue, the best one first."""
+    held: int = 0
+    """Jobs that were added on this node and wait for their parents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +175,8 @@ class QueueCount:
     """Queued dead letters."""
     nodes_answered: int
     nodes_known: int
+    held: int = 0
+    """Jobs that wait for other jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,10 +218,14 @@ class RedriveStatus:
     rate: int | None = None
 
 
-PurgeState: TypeAlias = Literal["queued", "leased", "delayed", "dead"]
+Otherwise: TypeAlias = Literal["dead", "run", "drop"]
+"""What happens to a job if one of its parents can no longer be done."""
+
+PurgeState: TypeAlias = Literal["queued", "leased", "delayed", "dead", "held"]
+"""The states of jobs that a purge deletes; `queued` does not include `dead`."""
+
 Outcome: TypeAlias = Literal["waiting", "done", "dead", "moved", "expired", "deleted"]
 """How a job ended."""
-"""The states of jobs that a purge deletes; `queued` does not include `dead`."""
 
 
 @dataclass(frozen=True, slots=True)

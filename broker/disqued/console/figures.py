@@ -115,6 +115,7 @@ def queue_figures(qstat: Reply) -> dict[str, Any] | None:
         "dead": fields.get("dead", 0),
         "leased": fields.get("leased", 0),
         "delayed": fields.get("delayed", 0),
+        "held": fields.get("held", 0),
     }
 
 

@@ -31,7 +31,7 @@ MAX_BODY_BYTES: Final = 2048
 """Maximum length of a displayed body."""
 
 PEEKS: Final = {"oldest": PEEKED, "youngest": -PEEKED}
-STATES: Final = ("active", "delayed", "leased", "wait-repl", "acked", "queued", "dead")
+STATES: Final = ("active", "delayed", "leased", "wait-repl", "acked", "queued", "dead", "held")
 DEAD: Final = "dead"
 DEAD_FOUND: Final = 100
 """How many dead letters a scan of all queues returns."""

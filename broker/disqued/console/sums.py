@@ -19,7 +19,7 @@ TOTALS: Final = (
     "leaving_jobs_left",
 )
 """Figures whose sums over all members are shown."""
-_SUMMED: Final = ("len", "blocked", "imports", "jobs_in", "jobs_out", "dead", "leased", "delayed")
+_SUMMED: Final = ("len", "blocked", "imports", "jobs_in", "jobs_out", "dead", "leased", "delayed", "held")
 DIFFERENT: Final = "different"
 """The pause of a queue that not all members pause in the same way."""
 

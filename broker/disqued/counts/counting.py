@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from disqued.core.jobs.job import POSTPONED, Job
-from disqued.core.jobs.jobid import is_made_by
-from disqued.core.jobs.phases import DELAYED_HERE, NO_PHASE, PHASES, phase_of
+from disqued.core.jobs.job import ACTIVE, POSTPONED, Job
+from disqued.core.jobs.phases import DELAYED_HERE, HELD, NO_PHASE, PHASES, phase_of
 from disqued.core.jobs.walk import Walk
 from disqued.core.lifecycle.delays import is_delayed
-from disqued.placing.homes import live_holders
+from disqued.counts.waiting import waits_here
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,27 +114,17 @@ class Counting:
                 return
 
     def _add(self, totals: Totals, job: Job) -> None:
+        state = self._state
         phase = phase_of(job)
-        if phase == DELAYED_HERE:
-            counted = not job.flags & POSTPONED or self._is_first(job)
+        if job.is_held:
+            totals.figures[HELD] += job.state == ACTIVE and waits_here(state, job)
+        elif phase == DELAYED_HERE:
+            counted = not job.flags & POSTPONED or waits_here(state, job)
             totals.figures[phase] += counted
         elif phase != NO_PHASE:
             totals.figures[phase] += 1
-        elif is_delayed(job, self._state.now_ms) and self._is_first(job):
+        elif is_delayed(job, state.now_ms) and waits_here(state, job):
             totals.figures[DELAYED_HERE] += 1
-
-    def _is_first(self, job: Job) -> bool:
-        """Whether this node counts a delayed job of which several nodes know that it is delayed.
-
-        A job that was never delivered waits on the node that made it; its other holders only know it by the time. If
-        that node cannot be reached, and for a job that a worker gave back, the first of the holders counts.
-        """
-        if job.delivered is None:
-            return True
-        live = live_holders(self._state, job)
-        if not job.flags & POSTPONED and any(is_made_by(job.id, node_id) for node_id in live):
-            return False
-        return live[0] == self._state.view.node_id
 
     def _end(self) -> None:
         """The pass is over: keep and pass on the results."""

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from disqued.bus import kinds
 from disqued.core.fates.fate import DELETED
+from disqued.core.jobs.job import ACTIVE
 from disqued.core.jobs.walk import Walk
 from disqued.core.runtime.outbox import delete_at_holders
 from disqued.counts.counters import PURGED
+from disqued.counts.waiting import waits_here
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,10 +110,17 @@ class Purging:
             if job is None:
                 self._end()
                 return
-            if self._purges.covers(job):
+            if self._covers(job):
                 self._delete(job)
                 if state.host.stopwatch_ns() >= until_ns:
                     return
+
+    def _covers(self, job: Job) -> bool:
+        """Whether this node must delete a job, here and at its other holders."""
+        purges = self._purges
+        if job.is_held:
+            return job.state == ACTIVE and purges.covers_held(job) and waits_here(self._state, job)
+        return purges.covers(job)
 
     def _is_congested(self) -> bool:
         """Whether a link has no room for the messages about deleted jobs."""

@@ -90,7 +90,7 @@ COMMAND: Final[Command] = Command(
     ("readonly",),
     qcount,
     "queues",
-    "Counts the jobs of a queue over all nodes: queued, leased, delayed and dead ones.",
+    "Counts the jobs of a queue over all nodes: queued, leased, delayed, dead and held ones.",
     "queue [TIMEOUT ms]",
     "O(jobs of each node), in slices",
     queues=first_word,

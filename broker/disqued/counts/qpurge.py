@@ -8,7 +8,7 @@ from disqued.core.commands.command import Command
 from disqued.core.commands.longcommand import LongWork
 from disqued.core.commands.scope import first_word
 from disqued.core.jobs.job import CTIMES_PER_MS
-from disqued.core.jobs.phases import DEAD_LETTER, DELAYED_HERE, IN_QUEUE, PHASES
+from disqued.core.jobs.phases import DEAD_LETTER, DELAYED_HERE, HELD, IN_QUEUE, PHASES
 from disqued.core.queues.settings import MOST_NAME_BYTES
 from disqued.core.runtime.audit import always
 from disqued.core.runtime.slices import run_long
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
     from disqued.counts.collecting import Collection
 
-_DEFAULT_PHASES: Final = (IN_QUEUE, DELAYED_HERE, DEAD_LETTER)
+_DEFAULT_PHASES: Final = (IN_QUEUE, DELAYED_HERE, DEAD_LETTER, HELD)
 """A worker that has a job keeps it unless the request says otherwise."""
 
 
@@ -102,7 +102,7 @@ COMMAND: Final[Command] = Command(
     qpurge,
     "queues",
     "Deletes the jobs of a queue on all nodes, also on those that return later.",
-    "queue [STATE queued|delayed|dead|leased] ... [BEFORE unix-ms] [TIMEOUT ms]",
+    "queue [STATE queued|delayed|dead|held|leased] ... [BEFORE unix-ms] [TIMEOUT ms]",
     "O(jobs of each node), in slices",
     queues=first_word,
     audited=always,

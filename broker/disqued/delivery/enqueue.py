@@ -39,7 +39,10 @@ def requeue(state: NodeState, job: Job, counting: int) -> bool:
 
 
 def enqueue(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Queue active jobs now and reply with their number. That counts as an additional delivery unless they waited."""
+    """Queue active jobs now and reply with their number. That counts as an additional delivery unless they waited.
+
+    Jobs that wait for their parents are not queued.
+    """
     for_each_job(state, session, args, _enqueue)
 
 
@@ -55,7 +58,7 @@ def _enqueue(state: NodeState, _session: Session, args: list[bytes], first: int,
 
 
 def handle_enqueue(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa: ARG001 - any member may ask
-    """Queue the job now, or `aux` seconds from now.
+    """Queue the job now, or `aux` seconds from now. One that waits for its parents is queued here when they are done.
 
     No other node queues it, so no other node needs to know, unless several nodes may have added it.
     If the queue is paused for input, a job with a retry time waits for the end of that time, unless a leaving node had
@@ -71,7 +74,7 @@ def handle_enqueue(state: NodeState, peer: Peer, frame: Frame) -> None:  # noqa:
     elif job.flags & DELIVERED:
         return
     delay_s: i64 = frame.aux
-    if delay_s > 0:
+    if delay_s > 0 or job.is_held:
         lifecycle.delay_until(job, state.now_ms, state.now_ms + delay_s * 1000)
         return
     job.requeue_at_ms = state.now_ms

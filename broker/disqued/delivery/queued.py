@@ -60,6 +60,8 @@ def handle_queued(state: NodeState, peer: Peer, frame: Frame) -> None:
     if job is None:
         return
     lifecycle = state.lifecycle
+    if job.is_held:
+        lifecycle.free_elsewhere(job)
     flags = frame.message_flags
     if lifecycle.is_leased(job, state.now_ms) and not flags & kinds.INCR_NACKS and _was_just_taken(state, job):
         tell_holders(state, job, state.bus.about_job(kinds.WORKING, job.id))

@@ -71,7 +71,7 @@ class JobBatch:
         else:
             self._moved.append(job)
             listed = holders.pack(holders.plus(NOBODY, node_id))
-        if job.extra is None or self.peer.features & kinds.FEATURE_ATTRIBUTES:
+        if job.is_whole_with(self.peer.features):
             packed = self._bus_jobs.pack(job, state.now_ms, listed)
         else:
             packed = pack_plain(job, state.now_ms, listed)

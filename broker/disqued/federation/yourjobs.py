@@ -110,6 +110,8 @@ def _import(state: NodeState, peer: Peer, sent: Job, listed: bytes, arrivals: Ar
         return
     if job.retry_s > 0 and lifecycle.is_leased(job, now_ms):
         return  # queued there and taken here at once: it is not to be delivered twice
+    if job.is_held:
+        lifecycle.free_elsewhere(job)  # its parents are done, as it was queued there
     if job.requeue_at_ms == 0:
         job.requeue_at_ms = now_ms
     queued = lifecycle.enqueue(job, now_ms, SILENT)

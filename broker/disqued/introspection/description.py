@@ -1,14 +1,17 @@
 """The description of a job that SHOW and JSCAN reply with: names, each followed by its value.
 
-The 15 names of the original come first, in its order. Those of attributes that the job has follow.
+The 15 names of the original come first, in its order. Those of attributes that the job has follow. If it has parents,
+`after` lists all of them and `waits-for` those that are not done. `children` are the jobs that this node holds back
+until the job is done.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from disqued.core.jobs.attributes import described
+from disqued.core.jobs.attributes import AFTER, described
 from disqued.core.jobs.job import STATE_NAMES
+from disqued.core.jobs.parents import ACTIONS, action_of, parents_of, unmet_of
 from disqued.jobmessages import members_of
 
 if TYPE_CHECKING:
@@ -17,11 +20,19 @@ if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
 
 
+_AFTER_FIELDS: Final = 3
+"""The fields of a job that has parents."""
+_MOST_IDS: Final = 1000
+
+
 def describe_job(state: NodeState, session: Session, job: Job) -> None:
     """Append the flat array, whose first 30 elements are in the order that clients rely on (Disque command SHOW)."""
     now_ms = state.now_ms
     attributes = [] if job.extra is None else described(job.extra)
-    session.reply_array(30 + 2 * len(attributes))
+    after = None if job.extra is None else job.extra.get(AFTER)
+    parent = state.lifecycle.held.parents.get(job.id)
+    fields = len(attributes) + (0 if after is None else _AFTER_FIELDS) + (parent is not None)
+    session.reply_array(30 + 2 * fields)
     _bulk(session, b"id", job.id)
     _bulk(session, b"queue", job.queue)
     _bulk(session, b"state", STATE_NAMES[job.state])
@@ -43,6 +54,12 @@ def describe_job(state: NodeState, session: Session, job: Job) -> None:
             _bulk(session, name.encode(), value)
         else:
             _integer(session, name.encode(), value)
+    if after is not None:
+        _ids(session, b"after", parents_of(after))
+        _ids(session, b"waits-for", unmet_of(after))
+        _bulk(session, b"else", ACTIONS[action_of(after)])
+    if parent is not None:
+        _ids(session, b"children", list(parent.children))
 
 
 def _bulk(session: Session, name: bytes, value: bytes) -> None:
@@ -60,6 +77,14 @@ def _nodes(session: Session, name: bytes, node_ids: NodeIds) -> None:
     session.reply_array(len(node_ids))
     for node_id in node_ids:
         session.reply_bulk(node_id)
+
+
+def _ids(session: Session, name: bytes, job_ids: list[bytes]) -> None:
+    """Reply with the IDs of jobs; of very many, with the first ones."""
+    session.reply_bulk(name)
+    session.reply_array(min(len(job_ids), _MOST_IDS))
+    for job_id in job_ids[:_MOST_IDS]:
+        session.reply_bulk(job_id)
 
 
 def _moment(session: Session, name: bytes, at_ms: int, now_ms: int) -> None:

@@ -142,7 +142,7 @@ COMMAND: Final[Command] = Command(
     "jobs",
     "Iterates over the jobs that pass the filters.",
     "[cursor] [COUNT n] [BUSYLOOP] [QUEUE queue] "
-    "[STATE wait-repl|active|queued|acked|delayed|leased|dead] ... [REPLY all|id]",
+    "[STATE wait-repl|active|queued|acked|delayed|leased|dead|held] ... [REPLY all|id]",
     "O(jobs looked at)",
     categories=("inspect",),
 )

@@ -25,14 +25,15 @@ def qstat(state: NodeState, session: Session, args: list[bytes]) -> None:
     jobs by band of their priority; a queue that never had another priority than 0 does not have this field. `leased`
     counts the jobs that workers of this node have, without at-most-once jobs, `delayed` the jobs that wait on this node
     for the end of their delay, `dead` the queued jobs that are dead letters; `oldest-ms` is the age of the oldest
-    queued job in milliseconds, and `settings` lists the names and patterns whose settings hold for the queue.
+    queued job in milliseconds, and `settings` lists the names and patterns whose settings hold for the queue. `held`
+    counts the jobs that were added here and wait for their parents.
     """
     queue = state.lifecycle.queues.get(args[1])
     if queue is None:
         session.reply_null_array()
         return
     order = queue.order
-    session.reply_array(32 if order.has_priorities else 30)
+    session.reply_array(34 if order.has_priorities else 32)
     session.reply_bulk(b"name")
     session.reply_bulk(queue.name)
     _integer(session, b"len", queue.length)
@@ -65,6 +66,7 @@ def qstat(state: NodeState, session: Session, args: list[bytes]) -> None:
     session.reply_array(len(names))
     for name in names:
         session.reply_bulk(name)
+    _integer(session, b"held", queue.held)
 
 
 def _integer(session: Session, name: bytes, value: int) -> None:

@@ -208,7 +208,7 @@ class Drain:
         if self._refused_until_ms and self._refused_until_ms.get(job.queue, 0) > state.now_ms:
             self._without_target += 1
             return False
-        wanted = self._wanted(job)
+        wanted = self._wanted(state, job)
         chosen = self.targets.choose(state, job, NOBODY, wanted, own_kind=job.retry_s == 0 and job.state != ACKED)
         if len(chosen) < wanted:
             self._without_target += 1
@@ -222,11 +222,11 @@ class Drain:
         self.in_flight.add(transfer)
         return True
 
-    def _wanted(self, job: Job) -> i64:
+    def _wanted(self, state: NodeState, job: Job) -> i64:
         """How many nodes must confirm."""
         if job.state == ACKED or job.retry_s == 0:
             return 1
-        wanted: i64 = min(i64(job.repl), self.targets.willing)
+        wanted: i64 = min(i64(job.repl), self.targets.willing_for(state, job))
         return max(wanted, 1)
 
     # --- jobs that are not confirmed ----------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ class Drain:
         """Ask as many more nodes as are missing; after some rounds, finish with fewer copies or give up for now."""
         job = transfer.job
         owners = newowners.connected_owners(state, transfer)
-        transfer.wanted = self._wanted(job)
+        transfer.wanted = self._wanted(state, job)
         missing: i64 = transfer.wanted - len(owners)
         more: list[Peer] = []
         if missing > 0:

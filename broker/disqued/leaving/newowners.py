@@ -92,6 +92,8 @@ def _delay_s(job: Job, now_ms: i64) -> i64:
     """
     if job.state == QUEUED:
         return 0
+    if job.is_held and not job.flags & BCAST_QUEUED:
+        return job.delay_s  # the new owner queues it first, when its parents are done
     if job.state != ACTIVE or job.requeue_at_ms == 0:
         return -1
     never_queued = not job.flags & (BCAST_QUEUED | DELIVERED)
@@ -123,7 +125,7 @@ def delete_copies(state: NodeState, transfer: Transfer, owners: list[Peer]) -> N
 
 def is_deliverable(job: Job) -> bool:
     """Whether an at-most-once job can still be delivered."""
-    return job.state == QUEUED or (job.requeue_at_ms != 0 and not job.flags & DELIVERED)
+    return job.state == QUEUED or ((job.requeue_at_ms != 0 or job.is_held) and not job.flags & DELIVERED)
 
 
 def send_unconfirmed(state: NodeState, job: Job, peer: Peer) -> bool:

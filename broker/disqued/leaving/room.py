@@ -9,7 +9,7 @@ from mypy_extensions import i64
 from disqued.bus import kinds
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.job import Job, NodeIds
-from disqued.core.lifecycle.events import NOT_FORWARDED
+from disqued.core.lifecycle.listener import NOT_FORWARDED
 from disqued.core.runtime.outbox import send
 from disqued.core.runtime.room import Room
 from disqued.core.runtime.state import NodeState

@@ -47,6 +47,17 @@ class Targets:
         self.linked = linked
         self.free = free if willing > 0 else unwilling
 
+    def willing_for(self, state: NodeState, job: Job) -> i64:
+        """How many of the nodes that answer can keep a job."""
+        if not job.is_held:
+            return self.willing
+        count: i64 = 0
+        for peer in state.view.reachable:
+            link = peer.link
+            if link is not None and not link.closed and not self.willingness.rests(peer, state.now_ms):
+                count += 1 if job.is_whole_with(peer.features) else 0
+        return count
+
     def is_willing(self, peer: Peer, now_ms: i64) -> bool:
         """Whether the node confirmed jobs lately, or was not asked."""
         return not self.willingness.rests(peer, now_ms)
@@ -61,6 +72,8 @@ class Targets:
         others: list[Peer] = []
         for peer in self.free:
             if peer.id in asked or (own_kind and peer.features == 0):
+                continue
+            if job.is_held and not job.is_whole_with(peer.features):
                 continue
             if job.extra is not None and not peer.connected:  # whether it understands attributes is not known yet
                 continue

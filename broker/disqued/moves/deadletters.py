@@ -18,7 +18,7 @@ from disqued.core.lifecycle.lifecycle import COUNT_DELIVERY, COUNT_NACK
 from disqued.core.queues.settings import DEFAULT_DEAD_TTL_S, NONE, QueueSettings, dead_queue
 from disqued.core.runtime.state import NodeState
 from disqued.core.timers.alarm import Alarm
-from disqued.moves.counters import DEAD_BY, EXPIRED, LIMIT, REJECTED
+from disqued.moves.counters import DEAD_BY, EXPIRED, LIMIT, PARENT, REJECTED
 from disqued.moves.move import Moving
 from disqued.moves.successor import make
 from disqued.placing.homes import live_holders
@@ -88,6 +88,12 @@ class DeadLetters:
         job.nacks = min(job.nacks + 1, MAX_COUNTER)
         return self._bury(job, settings, REJECTED)
 
+    def parent_ended(self, job: Job, why: bytes) -> bool:
+        """Move a job that waited for another one, which can no longer be done; `why` becomes its reason."""
+        if job.id in self._moving:
+            return True
+        return self._bury(job, self._state.lifecycle.queues.settings_of(job.queue), PARENT, why)
+
     def expiring(self, job: Job) -> bool:
         """Move a job whose life is over, if its queue wants that; as the first holder, or after the others had time."""
         if job.id in self._moving or job.id in self._expired:
@@ -123,7 +129,7 @@ class DeadLetters:
             self._state.lifecycle.timers.disarm(waiting)
         self._expired.clear()
 
-    def _bury(self, job: Job, settings: QueueSettings | None, why: str) -> bool:
+    def _bury(self, job: Job, settings: QueueSettings | None, why: str, given: bytes = b"") -> bool:
         """Move a job to its queue of dead letters, or end it if its queue wants none; False if it is there already."""
         state = self._state
         counter = DEAD_BY[why]
@@ -142,7 +148,7 @@ class DeadLetters:
             state.next_named_ctime(target),
             state.now_ms,
             dead=True,
-            reason=_reason(job, why),
+            reason=given or _reason(job, why),
             lives_s=lives_s,
             keep_counters=False,
         )

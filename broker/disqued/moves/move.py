@@ -30,7 +30,7 @@ from disqued.core.runtime.state import NodeState
 from disqued.core.telemetry.counter import Counter
 from disqued.core.timers.alarm import Alarm
 from disqued.placing.asking import Asking
-from disqued.placing.homes import best, is_home
+from disqued.placing.homes import best, is_home, needs_of
 from disqued.placing.rivals import RACE_MS, Rivals, is_being_added
 from disqued.placing.targets import choose
 
@@ -121,7 +121,7 @@ class Moving:
         state = self._state
         successor = move.successor
         move.sent = True
-        move.kept_here = known is not None or is_home(state, successor.id, i64(successor.repl))
+        move.kept_here = known is not None or is_home(state, successor.id, i64(successor.repl), needs_of(successor))
         if move.kept_here:
             move.confirmed = state.holders.plus(NOBODY, state.view.node_id)
             move.rivals.note(state.view.node_id, 0)
@@ -195,7 +195,11 @@ class Moving:
             peer = state.view.peers.get(node_id)
             if peer is not None and peer.reachable:
                 reachable += 1
-        able: i64 = i64(len(state.view.reachable)) + (1 if move.kept_here else 0)
+        needs = needs_of(move.successor)
+        able: i64 = 1 if move.kept_here else 0
+        for peer in state.view.reachable:
+            if peer.features & needs == needs:
+                able += 1
         return max(min(i64(old.repl), reachable, able), 1)
 
     def check(self, move: Move) -> None:

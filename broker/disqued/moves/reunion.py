@@ -20,7 +20,7 @@ from disqued.core.jobs.job import ACKED, QUEUED, WAIT_REPL
 from disqued.core.runtime.outbox import send
 from disqued.core.runtime.state import NodeState
 from disqued.jobmessages import send_setack
-from disqued.placing.homes import homes
+from disqued.placing.homes import homes, needs_of
 
 JOBS_PER_VISIT: Final = 100
 """Jobs looked at per node and cron tick: a thousand per second."""
@@ -80,7 +80,7 @@ class Reunion:
         if job.delivered is not None and lists(job.delivered, peer.id):
             if job.state == QUEUED:
                 send(state, peer, state.bus.about_job(kinds.WILLQUEUE, job_id))
-        elif others is not None and peer.id not in homes(state, job_id, i64(job.repl)):
+        elif others is not None and peer.id not in homes(state, job_id, i64(job.repl), needs_of(job)):
             if job.state != ACKED:
                 others.append(job_id)
         elif job.state != ACKED:

@@ -40,6 +40,10 @@ class MovesRoom(Room):
         """Make a job a dead letter that a worker rejected."""
         return self.dead.rejected(job)
 
+    def parent_ended(self, job: Job, why: bytes) -> bool:
+        """Make a job a dead letter that waited for one that can no longer be done."""
+        return self.dead.parent_ended(job, why)
+
     def expiring(self, job: Job) -> bool:
         """Make a job a dead letter whose life ended, if its queue wants that."""
         return self.dead.expiring(job)

@@ -14,6 +14,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from disqued.core.jobs.attributes import (
+    AFTER,
     ATTEMPTS,
     DEAD,
     MAX_REASON_BYTES,
@@ -73,6 +74,7 @@ def make(
     if reason:
         values[REASON] = reason[:MAX_REASON_BYTES]
     if dead:
+        values.pop(AFTER, None)  # a job that has died no longer waits
         values[DEAD] = i64_value(int(now_ms))
         values[ORIGIN_QUEUE] = old.queue
     else:

@@ -18,6 +18,7 @@ from disqued.core.runtime.recordkind import RecordKind, record_table
 from disqued.core.runtime.subsystem import NodeMetric, QueueMetric, Subsystem
 from disqued.counts import SUBSYSTEM as COUNTS
 from disqued.delivery import SUBSYSTEM as DELIVERY
+from disqued.dependencies import SUBSYSTEM as DEPENDENCIES
 from disqued.fates import SUBSYSTEM as FATES
 from disqued.federation import SUBSYSTEM as FEDERATION
 from disqued.introspection import SUBSYSTEM as INTROSPECTION
@@ -42,6 +43,8 @@ class Rooms:
         self.messages: tuple[Message, ...] = tuple(row for room in subsystems for row in room.messages)
         self.message_table: MessageTable = table_of(self.messages)
         self.features: int = features_of(self.messages)
+        for room in subsystems:
+            self.features |= room.announced_features
         self.records: tuple[RecordKind, ...] = tuple(row for room in subsystems for row in room.records)
         self.record_table: RecordTable = record_table(self.records)
         self.directives: tuple[Option[Any], ...] = tuple(row for room in subsystems for row in room.directives)
@@ -64,6 +67,7 @@ ROOMS: Final = Rooms(
     DELIVERY,
     ACKS,
     FATES,
+    DEPENDENCIES,
     FEDERATION,
     PATTERNS,
     LEAVING,

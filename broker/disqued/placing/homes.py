@@ -16,11 +16,16 @@ from disqued.core.jobs.job import Job, NodeIds
 from disqued.core.runtime.state import NodeState
 
 
-def homes(state: NodeState, job_id: bytes, copies: i64) -> list[bytes]:
-    """The IDs of the homes of a job with this many copies, best first; this node may be one."""
+def homes(state: NodeState, job_id: bytes, copies: i64, needs: i64 = 0) -> list[bytes]:
+    """The IDs of the homes of a job with this many copies, best first; this node may be one.
+
+    `needs`: the features that a node must have to keep the job.
+    """
     knowing = [state.view.node_id]
     others: list[bytes] = []
     for peer in state.view.reachable:
+        if peer.features & needs != needs:
+            continue
         (knowing if peer.features & kinds.FEATURE_ATTRIBUTES else others).append(peer.id)
     found = ranked(job_id, knowing) + ranked(job_id, others)
     return found[:copies]
@@ -31,11 +36,17 @@ def keeps_copies(state: NodeState) -> bool:
     return not state.view.leaving and not state.write_refusal and state.lifecycle.memory.level() == 0
 
 
-def is_home(state: NodeState, job_id: bytes, copies: i64) -> bool:
+def needs_of(job: Job) -> i64:
+    """The features that a node must have to keep the job; 0 for one that waits for no parents."""
+    extra = job.extra
+    return extra.needs if extra is not None and extra.held else 0
+
+
+def is_home(state: NodeState, job_id: bytes, copies: i64, needs: i64 = 0) -> bool:
     """Whether this node is a home of the job and keeps new jobs."""
     if not keeps_copies(state):
         return False
-    return i64(len(state.view.reachable)) < copies or state.view.node_id in homes(state, job_id, copies)
+    return i64(len(state.view.reachable)) < copies or state.view.node_id in homes(state, job_id, copies, needs)
 
 
 def by_score(job_id: bytes, peers: list[Peer]) -> list[Peer]:

@@ -19,7 +19,8 @@ def choose(state: NodeState, job: Job, holders: NodeIds, count: i64) -> list[Pee
     """Choose up to `count` nodes that have a link and are not `holders`; nodes with a slow link come last.
 
     At-most-once jobs are only sent when this node keeps no copy. They are only sent to nodes of our own kind, because
-    nodes of the original never queue such copies.
+    nodes of the original never queue such copies. A job that waits for its parents is only sent to nodes that know
+    that it must wait.
     """
     free: list[Peer] = []
     slow: list[Peer] = []
@@ -29,6 +30,8 @@ def choose(state: NodeState, job: Job, holders: NodeIds, count: i64) -> list[Pee
             continue
         if job.extra is not None and not link.answered:
             continue  # whether it understands attributes is not known yet; it is asked later
+        if job.is_held and not job.is_whole_with(peer.features):
+            continue
         if link.congested:
             slow.append(peer)
         else:

@@ -26,7 +26,7 @@ from disqued.core.runtime.outbox import delete_at_holders
 from disqued.core.runtime.room import Room
 from disqued.core.runtime.state import NodeState
 from disqued.core.runtime.waiting import release, suspend_pipelined
-from disqued.errors import NotReplicated
+from disqued.errors import NoParent, NotReplicated
 from disqued.placing.added import added
 from disqued.placing.asking import Asking
 from disqued.placing.rivals import Rivals
@@ -39,6 +39,8 @@ NAME: Final = "replication"
 ASK_MORE_MS: Final = 50
 REPEAT_MS: Final = 100
 """How often the nodes that do not confirm are asked again when no other node is left to ask."""
+PARENTS_MS: Final = 5000
+"""How long an ADDJOB without a timeout waits until the parents of its job are known."""
 IDLE_MS: Final = 1000
 """How often a wait is checked while no node can be asked; a node that comes back ends the pause."""
 
@@ -77,6 +79,8 @@ class Replication(Pipelined):
         """The reply says how many nodes have confirmed (WITHCOPIES)."""
         self.copies: i64 = wanted
         """How many nodes are asked to confirm in all; more than `wanted` with SYNC."""
+        self.parents_by_ms: i64 = 0
+        """When the parents of the job must be known, in unix milliseconds; 0 if they are, or if it has none."""
         self.rivals: Rivals | None = None
         """Other nodes that add the same job, if its ID was given (ADDJOB ID)."""
         self.began_ms: i64 = 0
@@ -93,6 +97,8 @@ class Replication(Pipelined):
         at_ms: i64 = state.now_ms + pause_ms
         if 0 < self.deadline_ms < at_ms:
             at_ms = self.deadline_ms
+        if 0 < self.parents_by_ms < at_ms:
+            at_ms = self.parents_by_ms
         state.lifecycle.timers.arm(self, at_ms)
 
 
@@ -129,6 +135,10 @@ class ReplicationRoom(Room):
                 raise NotReplicated
             wanted: i64 = max(confirmed, 1)
             self._wait(Replication(session, job, deadline_ms, wanted, external=True, with_copies=with_copies), chosen)
+        elif job.is_held:
+            wait = Replication(session, job, deadline_ms, max(confirmed, 1), with_copies=with_copies)
+            wait.copies = i64(job.repl)
+            self._wait(wait, chosen)
         elif confirmed > needed:
             self._wait(Replication(session, job, deadline_ms, needed + 1, with_copies=with_copies), chosen)
         elif confirmed > 0:
@@ -247,6 +257,8 @@ class ReplicationRoom(Room):
             if not wait.external:
                 wait.rivals.note(state.view.node_id, 0)
         self._asking.send(job, chosen, 0)
+        if job.is_held:
+            wait.parents_by_ms = wait.deadline_ms or state.now_ms + PARENTS_MS
         state.lifecycle.await_copies(job, state.now_ms)
         self.waits[job.id] = wait
         suspend_pipelined(state, wait)
@@ -258,6 +270,9 @@ class ReplicationRoom(Room):
         """Give up if the client's timeout has expired; otherwise ask one more node, or ask the silent ones again."""
         state = self.state
         job = wait.job
+        if 0 < wait.parents_by_ms <= state.now_ms:
+            self._refuse_child(wait)
+            return
         if 0 < wait.deadline_ms <= state.now_ms:
             state.counters.add(TIMEOUTS)
             self._take_back(job)
@@ -268,7 +283,7 @@ class ReplicationRoom(Room):
             self._count_missing(job)
             self._succeed(wait)
             return
-        if len(confirmed_by(job)) >= wait.wanted and self._succeed(wait):
+        if wait.parents_by_ms == 0 and len(confirmed_by(job)) >= wait.wanted and self._succeed(wait):
             return
         wait.arm(state, ASK_MORE_MS if self._ask_more(wait) else IDLE_MS)
 
@@ -280,13 +295,30 @@ class ReplicationRoom(Room):
         if delivered is None or not lists(delivered, peer.id) or lists(confirmed, peer.id):
             return
         is_last = not wait.external and len(confirmed) + 1 >= wait.wanted and wait.copies == wait.wanted
-        if is_last and not wait.with_copies:
+        if is_last and not wait.with_copies and wait.parents_by_ms == 0:
             self._succeed(wait)
             return
         confirmed = self.state.holders.plus(confirmed, peer.id)
         job.confirmed = confirmed
-        if len(confirmed) >= wait.wanted:
+        if len(confirmed) >= wait.wanted and wait.parents_by_ms == 0:
             self._succeed(wait)
+
+    def parents_known(self, job_id: bytes) -> None:
+        """All parents of a new job are known: it can be placed when it has its copies."""
+        wait = self.waits.get(job_id)
+        if wait is not None:
+            wait.parents_by_ms = 0
+            if len(confirmed_by(wait.job)) >= wait.wanted:
+                self._succeed(wait)
+
+    def _refuse_child(self, wait: Replication) -> None:
+        """Delete a job whose parents are not known, and say which one is not."""
+        job = wait.job
+        held = self.state.lifecycle.held.jobs.get(job.id)
+        error = NoParent("the parents are not known" if held is None else held.why)
+        self._take_back(job)
+        self._forget(job)
+        self._refuse(wait, error.encode(), error.code)
 
     def _this_node(self) -> NodeIds:
         """The list with this node alone."""
@@ -384,10 +416,10 @@ class ReplicationRoom(Room):
         self._durations.observe(state.now_ms - wait.began_ms)
         release(state, wait, added(wait.job.id, len(confirmed), with_copies=wait.with_copies))
 
-    def _refuse(self, wait: Replication, error: bytes) -> None:
-        """Reply to the client that its job does not have its copies."""
+    def _refuse(self, wait: Replication, error: bytes, code: str = _CODE) -> None:
+        """Reply to the client that its job does not have its copies, or that it cannot be added."""
         state = self.state
-        state.errors.add(_CODE)
+        state.errors.add(code)
         state.counters.add(FAILURES)
         self._durations.observe(state.now_ms - wait.began_ms)
         release(state, wait, error)

@@ -19,6 +19,7 @@ COLUMNS: tuple[Column[QueueCount], ...] = (
     Column("queued", lambda row: row.queued, "QUEUED"),
     Column("leased", lambda row: row.leased, "LEASED"),
     Column("delayed", lambda row: row.delayed, "DELAYED"),
+    Column("held", lambda row: row.held, "HELD"),
     Column("dead", lambda row: row.dead, "DEAD", style=lambda row: "red" if row.dead else ""),
     Column("nodes_answered", lambda row: row.nodes_answered),
     Column("nodes_known", lambda row: row.nodes_known),

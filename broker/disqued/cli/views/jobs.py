@@ -18,7 +18,7 @@ from disqued.cli.views.columns import Column
 from disqued.cli.views.table import print_rows, table_options
 from disqued.client import Client, JobDetails, JobFilter
 
-STATES: tuple[JobFilter, ...] = ("wait-repl", "active", "queued", "acked", "leased", "delayed", "dead")
+STATES: tuple[JobFilter, ...] = ("wait-repl", "active", "queued", "acked", "leased", "delayed", "dead", "held")
 STATE_STYLES = {"queued": "cyan", "active": "green", "acked": "dim", "wait-repl": "yellow"}
 LIMIT = 100
 PAGE_SIZE = 100

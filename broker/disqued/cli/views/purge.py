@@ -13,7 +13,7 @@ from disqued.cli.views.columns import printable
 from disqued.cli.views.count import warn_of_missing
 from disqued.client import PurgeState
 
-STATES: tuple[PurgeState, ...] = ("queued", "leased", "delayed", "dead")
+STATES: tuple[PurgeState, ...] = ("queued", "leased", "delayed", "dead", "held")
 
 
 def run(options: argparse.Namespace) -> Exit:
@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> Exit:
         choices=STATES,
         action="append",
         default=[],
-        help="delete only jobs in this state; can be repeated (default: queued, delayed and dead)",
+        help="delete only jobs in this state; can be repeated (default: queued, delayed, held and dead)",
     )
     parser.add_argument("--yes", action="store_true", help="do not ask for the name of the queue")
     options = parser.parse(options.command[1:], options)

@@ -23,7 +23,8 @@ const TILES = [
     title: "Queued jobs",
     show: ({ queue, series }) => ({
       value: count(queue.len),
-      note: [[queue.leased, "with workers"], [queue.delayed, "delayed"], [queue.dead, "dead letters"]].filter(([many]) => many)
+      note: [[queue.leased, "with workers"], [queue.delayed, "delayed"], [queue.held, "waiting for others"],
+        [queue.dead, "dead letters"]].filter(([many]) => many)
         .map(([many, what]) => `${count(many)} ${what}`).join(", "),
       curve: series.values("len"),
       curveLabel: "Queued jobs in the last two minutes",

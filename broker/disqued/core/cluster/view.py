@@ -65,10 +65,22 @@ class ClusterView:
         self.generation += 1
         self.size = 1 + len([peer for peer in self.peers.values() if not peer.in_handshake])
 
-    def count_expected(self, now_ms: i64, node_timeout_ms: i64) -> i64:
-        """The number of reachable nodes, and of members that have just gone and may be back soon."""
+    def count_reachable(self, features: i64) -> i64:
+        """The number of reachable nodes with these features; 0 for none in particular."""
+        if features == 0:
+            return len(self.reachable)
+        count: i64 = 0
+        for peer in self.reachable:
+            if peer.features & features == features:
+                count += 1
+        return count
+
+    def count_expected(self, now_ms: i64, node_timeout_ms: i64, features: i64 = 0) -> i64:
+        """The number of nodes with these features that are reachable, or that have just gone and may be back soon."""
         count: i64 = 0
         for peer in self.peers.values():
+            if peer.features & features != features:
+                continue
             if peer.reachable or (
                 peer.only_suspected and now_ms - peer.ping_sent_ms <= node_timeout_ms * JUST_GONE_TIMEOUTS
             ):

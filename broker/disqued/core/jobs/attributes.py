@@ -17,7 +17,9 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
+from disqued.bus.kinds import FEATURE_AFTER, FEATURE_ATTRIBUTES
 from disqued.core.jobs.littleendian import read_u32
+from disqued.core.jobs.parents import is_held, parents_fault, united_parents
 
 PRIORITY: Final = 1
 META: Final = 2
@@ -34,6 +36,7 @@ NOTE: Final = 15
 
 HARD: Final = 128
 """The bit of the tags of hard attributes."""
+AFTER: Final = 4 | HARD
 
 MARK: Final = b"ATR\xff"
 MARK_END: Final = 255
@@ -58,6 +61,8 @@ _LATER: Final = 1
 """The value that arrives replaces the one that is known."""
 _GREATEST: Final = 2
 """The greater number stays."""
+_UNITED: Final = 3
+"""What both values say is kept."""
 
 _NUMBERS: Final = (4, 8)
 """The sizes of values that are numbers."""
@@ -100,6 +105,7 @@ ATTRIBUTES: Final = (
     AttributeKind(NAMED, "named", 0, _FIRST, "the ID was given or derived, so that two nodes may have added the job"),
     AttributeKind(DEAD, "dead-since", 8, _FIRST, "unix milliseconds since which the job is a dead letter"),
     AttributeKind(NOTE, "note", _ANY, _LATER, "the last line of progress of a worker, at most 1 KiB"),
+    AttributeKind(AFTER, "after", _ANY, _UNITED, "the jobs that must be done before the job is delivered"),
 )
 _BY_TAG: Final[dict[int, AttributeKind]] = {kind.tag: kind for kind in ATTRIBUTES}
 
@@ -125,6 +131,12 @@ class Attributes:
         """Whether a worker got the job with a claim, here or elsewhere."""
         self.retains: bool = False
         """Whether the end of the job always leaves a record: it has RETAIN, or a move made it."""
+        self.is_child: bool = False
+        """Whether the job has parents."""
+        self.held: bool = False
+        """Whether some of them are not met, so that the job must not be delivered."""
+        self.needs: i64 = FEATURE_ATTRIBUTES
+        """The features that a node must have to keep all of them."""
         self.priority: i64 = 0
         at: i64 = HEAD_BYTES
         end: i64 = len(packed)
@@ -140,6 +152,10 @@ class Attributes:
                 self.retains = True
             elif tag == PRIORITY:
                 self.priority = _I32.unpack_from(packed, at + _ENTRY_BYTES)[0]
+            elif tag == AFTER:
+                self.is_child = True
+                self.held = is_held(packed, at + _ENTRY_BYTES)
+                self.needs |= FEATURE_AFTER
             at += _ENTRY_BYTES + read_u32(packed, at + 1)
 
     @property
@@ -237,7 +253,10 @@ def merged(known: Attributes | None, received: Attributes | None) -> Attributes 
         kind = _BY_TAG.get(tag)
         if tag not in values or (kind is not None and _prevails(kind, value, values[tag])):
             values[tag] = value
-    return of(values)
+        elif kind is not None and kind.merge == _UNITED:
+            values[tag] = united_parents(values[tag], value)
+    together = of(values)
+    return known if together is not None and together.packed == known.packed else together
 
 
 def _prevails(kind: AttributeKind, received: bytes, known: bytes) -> bool:
@@ -278,7 +297,7 @@ def described(extra: Attributes) -> list[tuple[str, int | bytes]]:
     found: list[tuple[str, int | bytes]] = []
     for tag, value in entries(extra.packed):
         kind = _BY_TAG.get(tag)
-        if kind is None:
+        if kind is None or tag == AFTER:
             continue
         if kind.size in _NUMBERS:
             found.append((kind.name, int.from_bytes(value, "little", signed=True)))
@@ -322,6 +341,10 @@ def unpack_block(data: bytes, at: i64, end: i64) -> Attributes:
                 raise CorruptAttributes(f"attribute {tag} is not known, and a job that has it cannot be kept without")
         elif kind.size >= 0 and kind.size != value_bytes:
             raise CorruptAttributes(f"attribute {kind.name} has {value_bytes} bytes instead of {kind.size}")
+        elif tag == AFTER:
+            fault = parents_fault(data[here - value_bytes : here])
+            if fault:
+                raise CorruptAttributes(fault)
     if size == HEAD_BYTES:
         raise CorruptAttributes("there are no attributes in the block")
     return shared(data[at:stop])

@@ -177,6 +177,16 @@ class Job(Timed):
         self.gc_retry = u8(number)
 
     @property
+    def is_held(self) -> bool:
+        """Whether it must not be delivered yet: some of its parents are not met."""
+        return self.extra is not None and self.extra.held
+
+    def is_whole_with(self, features: i64) -> bool:
+        """Whether a node with these features understands all of its attributes."""
+        extra = self.extra
+        return extra is None or features & extra.needs == extra.needs
+
+    @property
     def is_unfinished(self) -> bool:
         """Whether a worker may still have to process it: it is not acknowledged, and no delivered at-most-once job."""
         return self.state != ACKED and not (self.retry_s == 0 and self.flags & DELIVERED != 0)

@@ -10,7 +10,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from disqued.core.jobs.job import ACTIVE, DELAYED, LEASED, QUEUED, Job
+from disqued.core.jobs.job import ACTIVE, BCAST_QUEUED, DELAYED, LEASED, QUEUED, Job
 
 NO_PHASE: Final = -1
 IN_QUEUE: Final = 0
@@ -21,7 +21,9 @@ DELAYED_HERE: Final = 2
 """It waits on this node for the end of its delay."""
 DEAD_LETTER: Final = 3
 """It waits in its queue, and it is a dead letter."""
-PHASES: Final = (b"queued", b"leased", b"delayed", b"dead")
+HELD: Final = 4
+"""This node added it, and it waits for other jobs."""
+PHASES: Final = (b"queued", b"leased", b"delayed", b"dead", b"held")
 """The names, by number."""
 
 
@@ -36,4 +38,6 @@ def phase_of(job: Job) -> i64:
             return DELAYED_HERE
         if flags & LEASED and job.retry_s > 0:
             return WITH_WORKER
+        if job.is_held and not flags & BCAST_QUEUED:
+            return HELD
     return NO_PHASE

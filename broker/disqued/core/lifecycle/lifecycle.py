@@ -33,7 +33,8 @@ from disqued.core.jobs.job import (
     Job,
 )
 from disqued.core.lifecycle.dropped import Dropped
-from disqued.core.lifecycle.registry import Registry
+from disqued.core.lifecycle.held import HeldJobs
+from disqued.core.lifecycle.holding import Holding
 from disqued.core.lifecycle.replicationcounts import ReplicationCounts
 from disqued.core.lifecycle.times import (
     EXPIRY_GRACE_MS,
@@ -48,7 +49,6 @@ _WITHOUT_WILLQUEUE: Final = 255 - BCAST_WILLQUEUE
 _FIRST_QUEUEING: Final = 255 - BCAST_QUEUED
 _NOT_LEASED: Final = 255 - LEASED - POSTPONED
 _NO_LONGER_TAKEN: Final = 255 - LEASED - BY_TIMER - POSTPONED
-_NOT_DELAYED: Final = 255 - DELAYED
 _NOT_WAITING: Final = 255 - DELAYED - POSTPONED - LEASED
 _ORIGINAL_FLAGS: Final = BCAST_QUEUED | BCAST_WILLQUEUE
 """The flags that a copy keeps: this node did not deliver the job."""
@@ -59,6 +59,11 @@ COUNT_DELIVERY: Final = 1
 COUNT_NACK: Final = 2
 UNCOUNTED: Final = 3
 """A job comes back without a failed attempt. Other nodes are told."""
+
+
+def _is_child(job: Job) -> bool:
+    """Whether a job has parents."""
+    return job.extra is not None and job.extra.is_child
 
 
 class ByCopies(Placement):
@@ -81,7 +86,7 @@ class ByCopies(Placement):
     ) -> bool:
         """Place the job at once if no other node must keep it; otherwise wait for its copies."""
         lifecycle = self._lifecycle
-        if external or job.repl > 1:
+        if external or job.repl > 1 or _is_child(job):
             lifecycle.events.copies_wanted(
                 session, job, timeout_ms, confirmed=confirmed, external=external, with_copies=with_copies
             )
@@ -90,7 +95,7 @@ class ByCopies(Placement):
         return True
 
 
-class Lifecycle(Registry):
+class Lifecycle(Holding):
     """The verbs that change the jobs in the tables of one node.
 
     It is also the release of Disque queues: a job comes back until it is acknowledged or expires.
@@ -99,6 +104,7 @@ class Lifecycle(Registry):
     def __init__(self, draw: Callable[[], float], resident: Callable[[], int] | None = None) -> None:
         super().__init__(draw, resident)
         self.queues = Queues(QueueType(b"jobs", ByCopies(self), self))
+        self.held = HeldJobs(self.queues)
 
     def admit(self, job: Job, now_ms: i64) -> None:
         """Register a new local job that needs no copy on another node, and queue it unless it has a delay."""
@@ -113,6 +119,8 @@ class Lifecycle(Registry):
         self.unplaced_jobs += 1
         self.plan(job, now_ms)
         self._arm(job)
+        if job.is_held:
+            self.held.note(job, None)
 
     def place(self, job: Job, now_ms: i64, counting: i64 = COUNT_DELIVERY) -> None:
         """Activate a job that has its copies, and queue it unless it has a delay. SILENT: no node must be told."""
@@ -122,7 +130,12 @@ class Lifecycle(Registry):
         job.state = ACTIVE
         job.confirmed = None
         self.journal.keep(job)
-        if job.delay_s > 0:
+        if job.extra is not None and job.extra.is_child:
+            self.plan(job, now_ms)  # its parents may have been done meanwhile
+        if job.is_held:
+            self._arm(job)
+            self.held.note(job, self.make_queue(job.queue, now_ms))
+        elif job.delay_s > 0:
             self._delay(job, now_ms)
             self._arm(job)
         else:
@@ -138,27 +151,21 @@ class Lifecycle(Registry):
         job.flags |= BCAST_QUEUED
         self.journal.keep(job)
         self._arm(job)
-
-    def _delay(self, job: Job, now_ms: i64) -> None:
-        if not job.flags & DELAYED:
-            job.flags |= DELAYED
-            self.queues.count_delayed_in(self.make_queue(job.queue, now_ms))
-
-    def _end_delay(self, job: Job) -> None:
-        if job.flags & DELAYED:
-            job.flags &= _NOT_DELAYED
-            self.queues.count_delayed_out(job.queue)
+        if job.is_held:
+            self.held.note(job, None)
 
     def keep_copy(self, job: Job, now_ms: i64) -> None:
         """Register a copy of another node's job as active. It is queued here if no other node queues it before."""
         job.flags = (job.flags | BCAST_QUEUED) & _ORIGINAL_FLAGS
-        if job.retry_s > 0:
+        if job.retry_s > 0 and not job.is_held:
             job.flags |= BCAST_WILLQUEUE
             job.requeue_at_ms = now_ms + (job.delay_s + job.retry_s) * 1000 + self._jitter_ms()
         self._register(job)
         job.state = ACTIVE
         self.journal.keep(job)
         self._arm(job)
+        if job.is_held:
+            self.held.note(job, None)
 
     def keep_import(self, job: Job, now_ms: i64) -> None:
         """Register a job that another node gives away as active. It can be queued here without an announcement."""
@@ -185,7 +192,11 @@ class Lifecycle(Registry):
         due_ms: i64 = 0
         if job.delay_s > 0:
             due_ms = min(job.created_ms, now_ms) + job.delay_s * 1000
-        if (
+            if job.extra is not None and job.extra.is_child:  # its delay began later: when its parents were done
+                due_ms = now_ms + job.delay_s * 1000
+        if job.is_held:
+            was_queued = False
+        elif (
             job.delay_s > 0
             and job.flags & (BCAST_QUEUED | DELIVERED) == 0
             and (due_ms > now_ms or was_queued or (controlled and retry_s > 0))
@@ -202,7 +213,9 @@ class Lifecycle(Registry):
             was_queued = False
         self._register(job)
         job.state = ACTIVE
-        if job.requeue_at_ms == 0:
+        if job.is_held:
+            self.held.note(job, self.make_queue(job.queue, now_ms))
+        elif job.requeue_at_ms == 0:
             self.memory.allow_eviction(job)
         self._arm(job)
         return was_queued
@@ -295,7 +308,7 @@ class Lifecycle(Registry):
             job.flags |= BCAST_QUEUED
             if job.delivered is None or counting == SILENT:
                 return
-            if not job.is_named and not self._is_expected_elsewhere(job, now_ms):
+            if not job.is_named and not _is_child(job) and not self._is_expected_elsewhere(job, now_ms):
                 return
             counting = SILENT
         if job.delivered is not None:
@@ -350,8 +363,14 @@ class Lifecycle(Registry):
         self._arm(job)
 
     def delay_until(self, job: Job, now_ms: i64, at_ms: i64) -> None:
-        """Have a copy queued here for the first time when its delay is over; another node decided the delay."""
+        """Have a copy queued here for the first time when its delay is over; another node decided the delay.
+
+        A job that waits for its parents is queued when they are done, or after its own delay from then on.
+        """
         job.flags &= _FIRST_QUEUEING
+        if job.is_held:
+            self.held.note(job, self.make_queue(job.queue, now_ms))
+            return
         self.queues.count_lease_out(job)
         self._delay(job, now_ms)
         self.requeue_at(job, at_ms)
@@ -380,7 +399,12 @@ class Lifecycle(Registry):
         return True
 
     def park(self, job: Job, now_ms: i64) -> None:
-        """Have an unfinished job wait outside of its queue as if a worker had it: it is being moved."""
+        """Have an unfinished job wait outside of its queue as if a worker had it: it is being moved.
+
+        A job that waits for its parents needs nothing.
+        """
+        if job.is_held:
+            return
         self.queues.count_lease_out(job)
         if job.state == QUEUED:
             self._leave_queue(job)
@@ -421,6 +445,8 @@ class Lifecycle(Registry):
             self.journal.forget(job)
         if self.keys.until_done > 0:
             self.keys.end(job.id)
+        if job.is_held:
+            self.held.end(job)
         if job.state == QUEUED:
             self._leave_queue(job)
         elif job.flags & LEASED:
@@ -470,6 +496,8 @@ class Lifecycle(Registry):
             self.journal.forget(job)
         if self.keys.until_done > 0:
             self.keys.end(job.id)
+        if job.is_held:
+            self.held.end(job)
         self.timers.disarm(job)
         self.queues.count_lease_out(job)
         self._end_delay(job)
@@ -500,6 +528,7 @@ class Lifecycle(Registry):
         self.unplaced_jobs = 0
         self.acked_jobs = 0
         self.queued_jobs = 0
+        self.held.clear()
         self.replication_counts = ReplicationCounts()
 
     def wake(self, job: Job, now_ms: i64) -> bool:

@@ -16,6 +16,7 @@ from disqued.core.jobs.job import ACTIVE, QUEUED, Job
 from disqued.core.jobs.table import JobTable
 from disqued.core.lifecycle.dropped import Dropped
 from disqued.core.lifecycle.events import Events
+from disqued.core.lifecycle.held import HeldJobs
 from disqued.core.lifecycle.journal import Journal
 from disqued.core.lifecycle.keys import Keys
 from disqued.core.lifecycle.replicationcounts import ReplicationCounts
@@ -34,6 +35,7 @@ class Registry(WakeTimes):
         super().__init__(draw)
         self.table = JobTable()
         self.queues: Queues
+        self.held: HeldJobs
         self.patterns = Patterns()
         """Patterns of queues that clients wait for."""
         self.memory = Memory(resident)
@@ -70,6 +72,7 @@ class Registry(WakeTimes):
 
     def set_attributes(self, job: Job, extra: Attributes | None) -> None:
         """Change the attributes of a job in any state. A queued job moves to the place that they give it."""
+        was_held = job.is_held
         self.memory.remove(job)
         if job.state == QUEUED:
             queue = self.queues.get(job.queue)
@@ -86,6 +89,9 @@ class Registry(WakeTimes):
         self.memory.add(job)
         if job.state == ACTIVE or job.state == QUEUED:
             self.journal.keep(job)
+        if was_held and not job.is_held:
+            self.held.end(job)
+            self.held.free[job.id] = job
 
     def merge_attributes(self, job: Job, received: Attributes | None) -> None:
         """Give a job the attributes that another node knows in addition."""

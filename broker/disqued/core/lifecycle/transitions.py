@@ -93,6 +93,15 @@ TRANSITIONS: Final = (
     Transition("await_copies", (OUTSIDE,), WAIT_REPL),
     Transition("admit", (OUTSIDE,), WAIT_REPL, then=("place",)),
     Transition("keep_copy", (OUTSIDE,), ACTIVE, sets=BCAST_QUEUED, announces=True, clears=_LOCAL_FLAGS, record=KEEP),
+    Transition(
+        "keep_copy",
+        (OUTSIDE,),
+        ACTIVE,
+        "its parents are not done",
+        sets=BCAST_QUEUED,
+        clears=_LOCAL_FLAGS,
+        record=KEEP,
+    ),
     Transition("keep_import", (OUTSIDE,), ACTIVE, clears=_LOCAL_FLAGS | BCAST_QUEUED, record=KEEP),
     Transition(
         "keep_loaded",
@@ -124,11 +133,27 @@ TRANSITIONS: Final = (
         announces=True,
         clears=LEASED | DELAYED | POSTPONED,
     ),
+    Transition("keep_loaded", (OUTSIDE,), ACTIVE, "its parents are not done", clears=LEASED | DELAYED | POSTPONED),
+    Transition(
+        "keep_loaded",
+        (OUTSIDE,),
+        ACTIVE,
+        "its parents are not done, after a crash",
+        retried=True,
+        sets=INCOMPLETE,
+        clears=LEASED | DELAYED | POSTPONED,
+    ),
     Transition("keep_dummy", (OUTSIDE,), ACKED),
     # It has its copies.
     Transition("place", (WAIT_REPL,), ACTIVE, "it has a delay", sets=DELAYED, record=KEEP),
+    Transition("place", (WAIT_REPL,), ACTIVE, "its parents are not done", record=KEEP),
     Transition("place", (WAIT_REPL,), ACTIVE, "it has no delay", record=KEEP, then=("enqueue",)),
     Transition("place_elsewhere", (WAIT_REPL,), ACTIVE, sets=BCAST_QUEUED, record=KEEP),
+    # Its parents are done.
+    Transition("free", (ACTIVE,), None, "this node queues it first, at once"),
+    Transition("free", (ACTIVE,), None, "this node queues it first, after its delay", lacks=BCAST_QUEUED, sets=DELAYED),
+    Transition("free", (ACTIVE,), None, "another node queues it first", needs=BCAST_QUEUED, announces=True),
+    Transition("free_elsewhere", (ACTIVE, WAIT_REPL), None, sets=BCAST_QUEUED, then=("set_attributes",)),
     # It is queued.
     Transition(
         "enqueue",
@@ -153,7 +178,7 @@ TRANSITIONS: Final = (
         "enqueue",
         (ACTIVE,),
         QUEUED,
-        "for the first time, so late that other holders are about to queue it, or added by several nodes",
+        "for the first time, so late that other holders are about to queue it, added by several nodes, or with parents",
         sets=BCAST_QUEUED,
         announces=True,
         clears=WAITING,
@@ -228,8 +253,10 @@ TRANSITIONS: Final = (
     Transition(
         "park", (ACTIVE, QUEUED), ACTIVE, sets=LEASED, clears=BY_TIMER | DELAYED | POSTPONED, then=("postpone",)
     ),
+    Transition("park", (ACTIVE,), None, "its parents are not done"),
     Transition("end_lease", _UNFINISHED, None, clears=LEASED | DELAYED | POSTPONED),
     Transition("delay_until", (ACTIVE,), None, sets=DELAYED, clears=BCAST_QUEUED),
+    Transition("delay_until", (ACTIVE,), None, "its parents are not done", clears=BCAST_QUEUED),
     Transition("requeue_loaded", (ACTIVE,), None, "no other node may have it", then=("enqueue",)),
     Transition(
         "requeue_loaded",

@@ -30,7 +30,13 @@ class WakeTimes(Release):
         self.timers = TimerWheel(int(draw() * NEAR_MS))
 
     def plan(self, job: Job, now_ms: i64) -> None:
-        """Set the time at which a new local job is queued: after its delay, or again after its retry time."""
+        """Set the time at which a new local job is queued: after its delay, or again after its retry time.
+
+        A job that waits for its parents has no such time.
+        """
+        if job.is_held:
+            job.requeue_at_ms = 0
+            return
         job.requeue_at_ms = now_ms + (job.delay_s if job.delay_s > 0 else job.retry_s) * 1000
 
     def is_leased(self, job: Job, now_ms: i64) -> bool:

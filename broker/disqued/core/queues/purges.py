@@ -10,7 +10,7 @@ from __future__ import annotations
 from mypy_extensions import i64
 
 from disqued.core.jobs.job import DELAYED, POSTPONED, Job
-from disqued.core.jobs.phases import DEAD_LETTER, DELAYED_HERE, IN_QUEUE, NO_PHASE, PHASES, phase_of
+from disqued.core.jobs.phases import DEAD_LETTER, DELAYED_HERE, HELD, IN_QUEUE, NO_PHASE, PHASES, phase_of
 
 
 class Purges:
@@ -69,6 +69,11 @@ class Purges:
             return False
         phase = phase_of(job)
         return phase != NO_PHASE and job.ctime < marks[phase]
+
+    def covers_held(self, job: Job) -> bool:
+        """Whether a job must be deleted that waits for its parents."""
+        marks = self._marks.get(job.queue)
+        return marks is not None and job.ctime < marks[HELD]
 
     def catches(self, job: Job) -> bool:
         """Whether a job must not be queued; it is noted for deletion then."""

@@ -114,6 +114,8 @@ class Queue:
         """How many jobs workers of this node have, without at-most-once jobs. The lifecycle counts them."""
         self.delayed: i64 = 0
         """How many jobs wait on this node for the end of their delay. `Queues` counts them."""
+        self.held: i64 = 0
+        """How many jobs that this node queues first wait for their parents. `HeldJobs` counts them."""
         self.order = queue_type.new_order()
         """The waiting jobs. Only the verbs of the lifecycle change it, and the counts with it."""
         self.patterns: tuple[Any, ...] | None = None
@@ -188,5 +190,7 @@ class Queue:
     def is_unused(self) -> bool:
         """Whether the queue can be removed and nothing but its statistics would be lost."""
         if self.length != 0 or self.leased != 0 or self.delayed != 0 or self.waiting != 0 or self.local_pause != 0:
+            return False
+        if self.held != 0:
             return False
         return self.watcher is None or not self.watcher.wanted

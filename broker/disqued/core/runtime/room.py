@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mypy_extensions import mypyc_attr
 
-from disqued.core.lifecycle.events import Listener
+from disqued.core.lifecycle.listener import Listener
 from disqued.core.runtime.state import NodeState
 
 

@@ -28,8 +28,9 @@ from disqued.core.fates.watches import Watches
 from disqued.core.host.host import Host
 from disqued.core.jobs.job import CTIMES_PER_MS
 from disqued.core.jobs.jobid import JobIds
-from disqued.core.lifecycle.events import Events, Listener
+from disqued.core.lifecycle.events import Events
 from disqued.core.lifecycle.lifecycle import Lifecycle
+from disqued.core.lifecycle.listener import Listener
 from disqued.core.output.ready import Ready
 from disqued.core.runtime.auditlog import AuditLog
 from disqued.core.runtime.monitoring import Monitoring

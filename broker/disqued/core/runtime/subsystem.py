@@ -55,6 +55,8 @@ class Subsystem:
     """Metrics of the node that are not counters."""
     queue_metrics: tuple[QueueMetric, ...] = ()
     """Metrics of each queue."""
+    announced_features: int = 0
+    """Feature bits that the node announces in addition to those of its messages."""
     directives: tuple[Option[Any], ...] = ()
     """Directives in addition to the table in `disqued.config`, which programs other than the broker read too."""
 
