@@ -14,7 +14,7 @@ from disqued.core.jobs.job import Job
 from disqued.core.runtime.state import NodeState
 from disqued.repair.liveness import Liveness
 
-LOOKS_PER_ROUND: Final = 2000
+LOOKS_PER_ROUND: Final = 300
 
 
 class Turn:

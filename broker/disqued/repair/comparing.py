@@ -41,7 +41,7 @@ SETTLED_MS: Final = 10_000
 MOST_CELLS: Final = 256
 MOST_PASSES: Final = 64
 """How many passes may wait; what comes in addition is ignored until the next comparison."""
-LOOKS_PER_SLICE: Final = 1000
+LOOKS_PER_SLICE: Final = 200
 
 
 class Pass:

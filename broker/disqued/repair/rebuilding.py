@@ -27,16 +27,17 @@ from disqued.repair.liveness import Liveness
 from disqued.repair.rebuild import Rebuild
 from disqued.repair.targets import Targets
 
-LOOKS_PER_ROUND: Final = 5000
-"""Jobs of the backlog that are looked at every 100 ms."""
-LOOKS_PER_CONFIRMATION: Final = 50
+STEP_MS: Final = 5
+"""The time between two steps: each sends few jobs, so that no client waits for long."""
+LOOKS_PER_STEP: Final = 50
+"""Jobs of the backlog that are looked at in a step."""
 MAX_ROUNDS: Final = 3
 """How often nodes are asked to take a job before it makes room for others."""
 MAX_ASIDE: Final = 1000
 """How many jobs may do so. The nodes keep being asked to take them."""
 ASIDE_MS: Final = 15_000
 """How often they are asked."""
-AGAIN_MS: Final = 5000
+AGAIN_MS: Final = 1000
 """After this time a job for which no node was found is tried again."""
 _FLAGS: Final = kinds.TRANSFER | kinds.REPAIRED
 
@@ -58,6 +59,8 @@ class Rebuilding:
         """How many thousandths of a job may be sent now (`repair-rate`)."""
         self._allowed_ms: i64 = 0
         """When that was last computed."""
+        self.next_ms: i64 = 0
+        """When the next step is due; 0 for none before the next round."""
 
     @property
     def willingness(self) -> Willingness:
@@ -75,19 +78,27 @@ class Rebuilding:
         """Ask again for jobs that are not confirmed, and send more. Called ten times per second."""
         self._targets.refresh(self._state)
         self._ask_again()
-        self._fill(LOOKS_PER_ROUND)
+        self.step()
+
+    def step(self) -> None:
+        """Send a few jobs."""
+        state = self._state
+        self._fill()
+        more = bool(self._targets.free) and self._backlog.due(state.now_ms) is not None
+        self.next_ms = state.now_ms + STEP_MS if more else 0
 
     def _allow(self) -> None:
         """Let time pass for `repair-rate`."""
         state = self._state
         rate: i64 = state.config.repair_rate
-        passed_ms: i64 = min(state.now_ms - self._allowed_ms, 200)
+        passed_ms: i64 = min(state.now_ms - self._allowed_ms, 2 * STEP_MS)
         self._allowed_ms = state.now_ms
-        self._allowed = min(self._allowed + passed_ms * rate, max(rate * 200, 1000))
+        self._allowed = min(self._allowed + passed_ms * rate, max(2 * STEP_MS * rate, 1000))
 
-    def _fill(self, looks: i64) -> None:
-        """Send jobs while there is room, looking at `looks` jobs at most."""
+    def _fill(self) -> None:
+        """Send jobs while there is room."""
         state = self._state
+        looks: i64 = LOOKS_PER_STEP
         self._allow()
         backlog = self._backlog
         while (
@@ -103,20 +114,24 @@ class Rebuilding:
             job = turn.jobs.pop()
             if state.lifecycle.table.get(job.id) is not job or job.id in self.rebuilds:
                 continue
-            if self._liveness.is_short(job):
-                self._begin(job, turn.reason)
+            if self._liveness.is_short(job) and not self._begin(job, turn.reason):
+                turn.jobs.append(job)
+                return
 
-    def _begin(self, job: Job, reason: i64) -> None:
-        """Ask as many nodes as copies are missing."""
+    def _begin(self, job: Job, reason: i64) -> bool:
+        """Ask as many nodes as copies are missing; False if the job must wait until a link has room."""
         state = self._state
         rebuild = Rebuild(job, reason, i64(len(job.body)) + OVERHEAD_BYTES)
         if not self._ask_more(rebuild, NOBODY):
+            if self._targets.waits_for_link(job.delivered or NOBODY):
+                return False
             again_ms: i64 = state.now_ms + AGAIN_MS
             self._backlog.add(job, again_ms - again_ms % 1000, reason)
-            return
+            return True
         self._allowed -= 1000
         self.rebuilds[job.id] = rebuild
         self._window.add(rebuild.size_bytes)
+        return True
 
     def _ask_more(self, rebuild: Rebuild, again: NodeIds) -> bool:
         """Ask nodes for the copies that are missing, and repeat the question to others; False if there is none."""
@@ -163,7 +178,6 @@ class Rebuilding:
         self._tell_holders(job, peer)
         if not rebuild.unconfirmed or not self._liveness.is_short(job, rebuild.unconfirmed):
             self._remove(rebuild)
-            self._fill(LOOKS_PER_CONFIRMATION)
 
     def _tell_holders(self, job: Job, added: Peer) -> None:
         """Send the longer list to the holders that the new one does not tell (REPLJOB without an answer)."""

@@ -179,8 +179,10 @@ class RepairRoom(Room):
         self._wanted = True
 
     def deadline_ms(self) -> i64:
-        """At once while a survey or a comparison runs."""
-        return self.state.now_ms if self.survey.active or self.comparing.active else 0
+        """At once while a survey or a comparison runs; otherwise when the next jobs are sent."""
+        if self.survey.active or self.comparing.active:
+            return self.state.now_ms
+        return self.rebuilding.next_ms
 
     def due(self) -> None:
         """Look at more jobs."""
@@ -188,6 +190,8 @@ class RepairRoom(Room):
         if self.survey.active and self.survey.proceed(self.rebuilding.rebuilds) and self.survey.without_node > 0:
             self._want(SHORT_MS)
         self.comparing.proceed()
+        if 0 < self.rebuilding.next_ms <= self.state.now_ms:
+            self.rebuilding.step()
 
     def cron(self) -> None:
         """Begin a survey if one is wanted, and make copies."""
@@ -209,6 +213,7 @@ class RepairRoom(Room):
             self.survey.begin(losses, self._restarted)
             return
         self.backlog.clean(state, self.liveness)
+        self.rebuilding.next_ms = 0
         if state.config.repair and not state.view.leaving:
             self.comparing.visit()
             self.rebuilding.run_round()

@@ -20,7 +20,7 @@ from disqued.repair.counters import FAILED, FORGOTTEN, MISSING, RESTARTED
 from disqued.repair.liveness import Liveness
 from disqued.repair.rebuild import Rebuild
 
-LOOKS_PER_SLICE: Final = 2000
+LOOKS_PER_SLICE: Final = 300
 LOOKS_FOR_SHORT: Final = 10
 """Looks that a job with too few holders counts as: its node for the repair must be found."""
 TURN_MS: Final = 10_000

@@ -34,6 +34,14 @@ class Targets:
                 free.append(peer)
         self.free = free
 
+    def waits_for_link(self, listed: NodeIds) -> bool:
+        """Whether a node that is not in this list could be asked if its link had room."""
+        for peer in self.free:
+            link = peer.link
+            if link is not None and not link.closed and link.congested and not lists(listed, peer.id):
+                return True
+        return False
+
     def choose(self, state: NodeState, job: Job, listed: NodeIds) -> Peer | None:
         """A node for another copy of a job with these holders; None if there is none now."""
         peers: list[Peer] = []

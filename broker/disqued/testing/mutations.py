@@ -22,7 +22,7 @@ from disqued.core.clients.session import Session
 from disqued.core.cluster.holders import Holders
 from disqued.core.cluster.peer import Link, Peer
 from disqued.core.host.disk import DiskWork
-from disqued.core.jobs.codec import pack_for_bus
+from disqued.core.jobs.codec import pack_for_bus, pack_plain
 from disqued.core.jobs.job import DELIVERED, QUEUED, Job
 from disqued.core.jobs.template import BusJobs
 from disqued.core.lifecycle.journal import Journal
@@ -49,6 +49,8 @@ from disqued.persistence.logfile import LogFile
 from disqued.persistence.marker import RestartMarker
 from disqued.persistence.rewrite import Rewrite
 from disqued.persistence.wallclock import WallClock
+from disqued.repair import rebuilding
+from disqued.repair.liveness import Liveness
 from disqued.replication.room import Replication, ReplicationRoom
 from disqued.settings.entries import Entry
 
@@ -96,6 +98,22 @@ def _ignore(kind: int) -> Callable[[Node], None]:
             node.frames.messages[number] = MessageEntry(nothing, Traffic(Counters()))
 
     return change
+
+
+def _first_of_all(self: Liveness, job: Job) -> int:
+    """Make each holder take itself for the one that makes lost copies."""
+    del self, job
+    return 0
+
+
+def _send_plain(
+    state: NodeState, job: Job, peers: list[Peer], listed: bytes, message_flags: int, *, joined: bool = False
+) -> None:
+    """Send a job without its attributes."""
+    del joined
+    for peer in peers:
+        packed = pack_plain(job, state.now_ms, listed)
+        outbox.send(state, peer, state.bus.jobs(kinds.REPLJOB, [packed], message_flags))
 
 
 def _never_give_way(node: Node) -> None:
@@ -301,6 +319,12 @@ MUTATIONS: Final[dict[str, Mutation]] = {
         "nodes that reach each other again both keep a dead letter queued",
         "partitions",
         patched=((Reunion, "begin", _forget_meeting),),
+    ),
+    "repair-by-all-holders": Mutation(
+        "all holders make a lost copy at once", "calm", patched=((Liveness, "rank", _first_of_all),)
+    ),
+    "repair-forgets-hard-attributes": Mutation(
+        "a copy that is made again has no attributes", "calm", patched=((rebuilding, "send_repljob", _send_plain),)
     ),
     "skip-setack": Mutation("acknowledgements do not reach other holders", "calm", _ignore(kinds.SETACK)),
     "skip-gotack": Mutation("completed jobs are never deleted", "calm", _ignore(kinds.GOTACK)),

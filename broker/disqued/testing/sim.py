@@ -41,6 +41,7 @@ from disqued.testing.network import EndlessError, Network
 from disqued.testing.patternload import PatternClients
 from disqued.testing.purgeload import PurgeClients, has_purges
 from disqued.testing.rare import Rarities
+from disqued.testing.repairload import RepairRounds, has_repairs
 from disqued.testing.settingsload import SettingsClient, SettingsWatch, has_settings
 from disqued.testing.transitioncheck import TransitionCheck
 from disqued.testing.workload import QUEUES, Observer, Producer, Worker, World
@@ -224,6 +225,8 @@ class Simulation:
             self._patterns.check_end()
         if self.history.policy:
             self._check_files()
+        if has_repairs(self.seed, self.mix) and not self._seen_enough:
+            RepairRounds(self.cluster, self.history, self.seed, self.pass_time).run()
 
     def _move_apart(self) -> None:
         """Set a high latency between all nodes, the same in both directions."""
