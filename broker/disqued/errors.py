@@ -12,7 +12,7 @@ from typing import Final
 CODES: Final[tuple[str, ...]] = (
     *("ERR", "BADID", "NOJOB", "ACKED", "TOOLATE", "TTL", "NOREPL", "EXISTS", "NOPARENT", "PAUSED", "MAXLEN", "STALE"),
     *("LEAVING", "OOM", "MISCONF", "LOADING", "NOAUTH", "WRONGPASS", "NOPERM", "RATELIMIT", "DENIED", "NOPROTO"),
-    *("CLOCK",),
+    *("CLOCK", "SEQ", "LOGFULL"),
 )
 """All that this broker answers with."""
 
@@ -111,6 +111,23 @@ class ResultNotKept(ReplyError):
 
     def __init__(self) -> None:
         super().__init__("ERR nobody would keep it: add the job with RETAIN")
+
+
+class SequenceError(ReplyError):
+    """Entries of a progress log are missing, or another one has the number."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__("SEQ " + why)
+
+
+class LogFull(ReplyError):
+    """The progress log of the job has as many entries or bytes as it may."""
+
+    def __init__(self, entries: int, size_bytes: int) -> None:
+        super().__init__(
+            f"LOGFULL the log of a job has at most {entries} entries (job-log-entries) of {size_bytes} bytes in all "
+            "(job-log-bytes)"
+        )
 
 
 class JobExists(ReplyError):

@@ -101,6 +101,11 @@ _OTHER_PAYLOADS: Final = {
     kinds.CELL: "unix milliseconds as in the DIGEST (8); number of the cell (2); 1 for an answer (1); IDs of jobs (40 "
     "each)",
     kinds.DATAID: "data ID of the node (20); its free memory in bytes (8)",
+    kinds.LOGENTRY: "job ID (40); claim (8); sequence number (4); unix milliseconds (8); purpose (1): 0 an "
+    "entry of the past, 1 a new one, 2 the last one of the past; entry",
+    kinds.GOTENTRY: "job ID (40); claim (8); sequence number (4); outcome (1): 0 has it, 1 has another one, "
+    "2 has no room, 3 the claim is stale, 4 does not have the job, 5 that were all entries",
+    kinds.LOGASK: "job ID (40)",
     kinds.CLAIMED: "ID of a job (40); its claim, 0 for none (8); line of progress",
     kinds.TOKENBITS: "a number, 0 to 65534, in decimal digits",
     kinds.PATTERNS: "up to 64 patterns, each with its length (2)",

@@ -44,6 +44,7 @@ SECTIONS = {
     "Acks": "acked_jobs ack_collections dummy_acks_made dummy_acks_collected dummy_acks_dropped acks_forwarded "
     "finished_jobs_forgotten_early",
     "Fates": "job_records_kept job_records_dropped job_watches_refused job_results_stale",
+    "Progress": "log_entries",
     "Dependencies": "held_jobs_freed held_jobs_dead held_jobs_run held_jobs_drop",
     "Federation": "queues_asked_for queues_wanted_elsewhere jobs_imported imported_at_most_once jobs_exported",
     "Moves": "jobs_dead_limit jobs_dead_rejected jobs_dead_expired jobs_dead_parent jobs_moved",
@@ -99,6 +100,7 @@ def test_the_server_section_says_what_runs(local: LocalNode, client: LocalClient
     assert server["build"] in {"compiled", "interpreted"}
     assert server["disqued_extensions"].split(",") == [
         "ackjob-claim",
+        "ackjob-seq",
         "addjob-after",
         "addjob-key",
         "addjob-meta",

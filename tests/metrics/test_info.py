@@ -133,6 +133,7 @@ IN_INFO = {
     "copies_refused": "disque_copies_refused_total",
     "duplicate_enqueues_dropped": "disque_duplicate_enqueues_dropped_total",
     "requeues_prevented": "disque_requeues_prevented_total",
+    "log_entries": "disque_log_entries_total",
     "claims": "disque_claims_total",
     "stale_refused": "disque_stale_refused_total",
     "acked_jobs": "disque_jobs",

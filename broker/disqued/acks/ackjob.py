@@ -20,7 +20,7 @@ from disqued.core.runtime.manyjobs import for_each_job, queues_of_jobs
 from disqued.core.runtime.memorymonitor import make_room_for_one
 from disqued.core.runtime.outbox import send
 from disqued.core.runtime.state import NodeState
-from disqued.errors import ResultNotKept
+from disqued.errors import ResultNotKept, SequenceError
 from disqued.jobmessages import send_setrec
 from disqued.resp.limits import MAX_ARGUMENTS
 
@@ -45,6 +45,8 @@ def _apply_options(state: NodeState, job_id: bytes, options: AckOptions) -> None
         job = state.lifecycle.table.get(job_id)
         if job is not None:
             require_current(state, job, options.claim)
+            if options.seq > 0:
+                _require_entries(state, job, options.claim, options.seq)
     if options.result is not None and not state.watches.keeper.take_result(job_id, options.result, options.claim):
         raise ResultNotKept
 
@@ -59,6 +61,14 @@ def _acknowledge_in_copies(state: NodeState, session: Session, args: list[bytes]
     wait.watch()
     wait.acknowledged = _acknowledge(state, session, args, 1, 2)
     wait.begin(options.timeout_ms)
+
+
+def _require_entries(state: NodeState, job: Job, claim: i64, count: i64) -> None:
+    """Raise SequenceError unless the first entries of a claim are in the progress log here."""
+    log = state.lifecycle.logs.get(job.id)
+    here = 0 if log is None else log.length(int(claim))
+    if here < count:
+        raise SequenceError(f"{here} of {count} entries are here; send the others again, then acknowledge the job")
 
 
 def _acknowledge(state: NodeState, session: Session, args: list[bytes], first: int, end: int) -> int:
@@ -125,7 +135,7 @@ COMMAND: Final[Command] = Command(
     ackjob,
     "jobs",
     "Acknowledges jobs: they are done and are forgotten by all nodes.",
-    "job-id [job-id ...] [CLAIM claim] [RESULT bytes] [COPIES n TIMEOUT ms]",
+    "job-id [job-id ...] [CLAIM claim] [SEQ n] [RESULT bytes] [COPIES n TIMEOUT ms]",
     "O(jobs)",
     most_words=MAX_ARGUMENTS,
     queues=queues_of_jobs,

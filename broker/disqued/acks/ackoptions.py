@@ -30,6 +30,8 @@ class AckOptions:
         self.copies: i64 = 0
         """How many holders must know of the end before the reply; 0 if the client does not wait for that."""
         self.timeout_ms: i64 = _NO_TIMEOUT
+        self.seq: i64 = -1
+        """How many entries of its progress log must be here; -1 if it does not say."""
 
 
 def _set_claim(options: AckOptions, value: bytes) -> None:
@@ -54,14 +56,22 @@ def _set_timeout(options: AckOptions, value: bytes) -> None:
     options.timeout_ms = require_timeout_ms(value)
 
 
+def _set_seq(options: AckOptions, value: bytes) -> None:
+    seq = parse_integer(value)
+    if seq is None or seq < 0:
+        raise ReplyError("ERR SEQ must be a number of entries, 0 or more")
+    options.seq = seq
+
+
 _OPTIONS: Final[dict[bytes, Callable[[AckOptions, bytes], None]]] = {
     b"CLAIM": _set_claim,
+    b"SEQ": _set_seq,
     b"RESULT": _set_result,
     b"COPIES": _set_copies,
     b"TIMEOUT": _set_timeout,
 }
 """How each option takes its value."""
-_OF_ONE_JOB: Final = {b"CLAIM", b"RESULT", b"COPIES"}
+_OF_ONE_JOB: Final = {b"CLAIM", b"SEQ", b"RESULT", b"COPIES"}
 """Options that say something about one job, so that the request can have only one."""
 
 
@@ -97,4 +107,6 @@ def parse(args: list[bytes], first: int) -> AckOptions:
         option(options, args[index + 1])
     if (options.copies > 0) != (options.timeout_ms != _NO_TIMEOUT):
         raise ReplyError("ERR COPIES needs a TIMEOUT, and TIMEOUT is of use with COPIES only")
+    if options.seq >= 0 and not options.claim:
+        raise ReplyError("ERR SEQ counts the entries of a claim, so it needs CLAIM")
     return options

@@ -41,7 +41,9 @@ if TYPE_CHECKING:
 _NO_COMMIT: Final = "00000000"
 _EXTENSIONS: Final = (
     "ackjob-claim",
-    "addjob-after,addjob-key",
+    "ackjob-seq",
+    "addjob-after",
+    "addjob-key",
     "addjob-meta",
     "addjob-priority",
     "addjob-sync",

@@ -63,6 +63,10 @@ PATTERNS: Final = 54
 """A queue with jobs that matches a pattern of the receiver, and the patterns that clients of the sender wait for."""
 SETREC: Final = 55
 """SETACK with what is known about the end of the job."""
+LOGENTRY: Final = 56
+GOTENTRY: Final = 57
+LOGASK: Final = 58
+"""An entry of the progress log of a job, that the sender has it, and the wish for all entries."""
 CLAIMED: Final = 59
 """The claim under which a worker has a job, and its line of progress."""
 DATAID: Final = 60
@@ -84,6 +88,8 @@ FEATURE_FATES: Final = 4096
 """Understands JOBASK, JOBTOLD and SETREC, and NOT_DONE in a DELJOB."""
 FEATURE_REPAIR: Final = 32768
 """Understands DATAID, DIGEST and CELL, and REPAIRED in a REPLJOB."""
+FEATURE_LOGS: Final = 8192
+"""Understands LOGENTRY, GOTENTRY and LOGASK."""
 FEATURE_CLAIMS: Final = 16384
 """Understands CLAIMED, TOKENBITS, and INCR_DELIVERIES in a POSTPONE."""
 FEATURE_AFTER: Final = 65536

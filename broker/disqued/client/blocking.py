@@ -7,7 +7,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self, TypeVar, Unpack
 
-from disqued.client import adding, calls, failing, fates
+from disqued.client import adding, calls, failing, fates, progress
 from disqued.client.base import BaseClient, Method
 from disqued.client.calls import Call, Scan
 from disqued.client.consumer import Consumer
@@ -64,6 +64,8 @@ class Client(BaseClient):
     get_matching = Method(_one, calls.get_matching)
     ack = Method(_one, calls.ack)
     fast_ack = Method(_one, calls.fast_ack)
+    logjob = Method(_one, progress.logjob)
+    showlog = Method(_one, progress.showlog)
     nack = Method(_one, failing.nack)
     movejob = Method(_one, failing.movejob)
     redrive = Method(_one, failing.redrive)

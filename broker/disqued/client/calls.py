@@ -199,6 +199,7 @@ def get_matching(
 def ack(
     *ids: str,
     claim: int | None = None,
+    seq: int | None = None,
     result: str | bytes | None = None,
     copies: int | None = None,
     timeout_ms: int = 5000,
@@ -211,6 +212,7 @@ def ack(
         ids: The jobs; with an option, only one.
         claim: The claim with which `get` returned the job: the node refuses if it knows that the job was delivered
             again since.
+        seq: How many entries the worker wrote to the progress log: the node refuses if one of them is missing there.
         result: Up to 64 KiB for whoever waits for the job (`wait`, `result`); it must have been added with `retain_s`.
         copies: Return when so many nodes that have the job know that it has ended.
         timeout_ms: How long to wait for them; 0 means no timeout.
@@ -218,10 +220,11 @@ def ack(
     Raises:
         BadJobId: an argument is not a job ID; no job was acknowledged.
         StaleClaim: the job was delivered again since.
+        SequenceConflict: entries are missing; the job was not acknowledged.
         NotReplicated: fewer than `copies` nodes know yet; the job is acknowledged, and the others learn of it later.
         ResponseError: nobody would keep the result; the job is not acknowledged.
     """
-    options = option_words(CLAIM=claim, RESULT=result, COPIES=copies)
+    options = option_words(CLAIM=claim, SEQ=seq, RESULT=result, COPIES=copies)
     if copies is not None:
         options += option_words(TIMEOUT=timeout_ms)
     wait_s = 0.0 if copies is None else seconds(timeout_ms)

@@ -94,6 +94,14 @@ class StaleClaim(ResponseError):
     """`STALE`: the job was delivered again, so its claim is not the last one. Stop working on the job."""
 
 
+class SequenceConflict(ResponseError):
+    """`SEQ`: another entry of the progress log has the number, or entries before it are missing. Read the log."""
+
+
+class LogFull(ResponseError):
+    """`LOGFULL`: the progress log of the job takes no more. The entry was not added."""
+
+
 class JobExists(ResponseError):
     """`EXISTS`: a job with the ID that was given is in another queue."""
 
@@ -150,6 +158,8 @@ BY_PREFIX: dict[str, type[ResponseError]] = {
     "ACKED": JobAcknowledged,
     "TOOLATE": TooLate,
     "STALE": StaleClaim,
+    "SEQ": SequenceConflict,
+    "LOGFULL": LogFull,
     "TTL": DelayTooLong,
     "OOM": OutOfMemory,
     "NOAUTH": AuthenticationRequired,

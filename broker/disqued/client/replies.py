@@ -19,6 +19,7 @@ from disqued.client.values import (
     JobFate,
     JobId,
     JobState,
+    LogEntry,
     NodeInfo,
     Outcome,
     PauseState,
@@ -143,6 +144,18 @@ def _known(items: Reply, what: str) -> Callable[[str], Reply]:
         return named[name]
 
     return value
+
+
+def log_entries(reply: Reply) -> list[LogEntry]:
+    """Decode the reply of SHOWLOG."""
+    entries: list[LogEntry] = []
+    for item in array(reply):
+        parts = array(item)
+        if len(parts) != 4:
+            raise _unexpected("a claim, a number, a time and an entry", item)
+        claim, seq, unix_ms, entry = parts
+        entries.append(LogEntry(integer(claim), integer(seq), integer(unix_ms), body(entry)))
+    return entries
 
 
 def job_details(reply: Reply) -> JobDetails:

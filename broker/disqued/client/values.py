@@ -74,6 +74,16 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class LogEntry:
+    """An entry of the progress log of a job. `claim` is 0 if a worker without a claim wrote it."""
+
+    claim: int
+    seq: int
+    unix_ms: int
+    entry: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class JobDetails:
     """All that one node knows about a job (Disque command SHOW).
 

@@ -83,6 +83,8 @@ class Config:
     cluster_link_sendbuf_limit: int
     aof_checksums: bool
     claim_log: bool
+    job_log_entries: int
+    job_log_bytes: int
     aof_restart_marker: bool
     shutdown_on_sigterm: str
     shutdown_drain_timeout: int

@@ -27,6 +27,7 @@ from disqued.membership import SUBSYSTEM as MEMBERSHIP
 from disqued.moves import SUBSYSTEM as MOVES
 from disqued.patterns import SUBSYSTEM as PATTERNS
 from disqued.persistence import SUBSYSTEM as PERSISTENCE
+from disqued.progress import SUBSYSTEM as PROGRESS
 from disqued.queries import SUBSYSTEM as QUERIES
 from disqued.repair import SUBSYSTEM as REPAIR
 from disqued.replication import SUBSYSTEM as REPLICATION
@@ -67,6 +68,7 @@ ROOMS: Final = Rooms(
     DELIVERY,
     ACKS,
     FATES,
+    PROGRESS,
     DEPENDENCIES,
     FEDERATION,
     PATTERNS,

@@ -13,6 +13,7 @@ from disqued.core.fates.records import Records
 from disqued.core.fates.watches import Watches
 from disqued.core.jobs.attributes import Attributes, merged
 from disqued.core.jobs.job import ACTIVE, QUEUED, Job
+from disqued.core.jobs.joblog import JobLog
 from disqued.core.jobs.table import JobTable
 from disqued.core.lifecycle.dropped import Dropped
 from disqued.core.lifecycle.events import Events
@@ -60,6 +61,8 @@ class Registry(WakeTimes):
         """REPLICATE of all jobs that are not acknowledged."""
         self.records = Records(self.timers, self.memory)
         """The records of finished jobs."""
+        self.logs: dict[bytes, JobLog] = {}
+        """The progress logs of jobs by ID, kept by the progress room; one stays a little longer than its job."""
         self.watches = Watches(self.memory)
         self.watched = self.watches.watched
         """The jobs whose end somebody wants to know, by ID."""
