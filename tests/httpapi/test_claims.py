@@ -62,6 +62,20 @@ def test_end_of_a_job_is_known_while_it_is_retained(node: ApiNode) -> None:
     assert node.ask("GET", f"jobs/{UNKNOWN}/result").code == "NOJOB"
 
 
+def test_job_is_held_until_another_one_is_done(node: ApiNode) -> None:
+    parent = add(node, "parents", retain_s=100)
+    child = add(node, "children", after=[parent], **{"else": "run"})
+    shown = node.ask("GET", f"jobs/{child}").json
+    assert (shown["after"], shown["waits_for"]) == ([parent], [parent])
+    assert node.ask("GET", "queues/children/count").json["held"] == 1
+    assert node.ask("POST", "queues/children/claims").json["jobs"] == []
+    node.ask("POST", f"jobs/{parent}/ack")
+    [job] = node.ask("POST", "queues/children/claims", {"timeout_ms": 20_000}).json["jobs"]
+    assert job["id"] == child
+    refused = node.ask("POST", "queues/children/jobs", {"body": "x", "timeout_ms": 100, "after": [UNKNOWN]})
+    assert (refused.status, refused.code) == (409, "NOPARENT")
+
+
 def test_result_that_nobody_would_keep_is_refused(node: ApiNode) -> None:
     job_id = add(node, "unkept")
     refused = node.ask("POST", f"jobs/{job_id}/ack", {"result": "42"})

@@ -117,6 +117,9 @@ def test_words_of_the_commands() -> None:
     assert words("POST", "queues/q/jobs", {"body": "x", "async": True, "retry_s": 0, "meta": "m"}) == (
         "ADDJOB q x 5000 RETRY 0 META m ASYNC WITHCOPIES"
     )
+    assert words("POST", "queues/q/jobs", {"body": "x", "after": ["a", "b"], "else": "run"}) == (
+        "ADDJOB q x 5000 AFTER a AFTER b ELSE run WITHCOPIES"
+    )
     assert words("POST", "queues/q/jobs", {"body": "x", "async": False}) == "ADDJOB q x 5000 WITHCOPIES"
     assert (
         words("POST", "queues/q/claims", {})

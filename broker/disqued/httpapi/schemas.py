@@ -60,6 +60,8 @@ _DESCRIBED: Final = _object(
         "retry_s": _integer("Seconds after which it is delivered again; 0 for an at-most-once job."),
         "nacks": _integer("How often workers gave it back."),
         "additional_deliveries": _integer("How often it was delivered again for another reason."),
+        "after": {"type": "array", "items": {"type": "string"}, "description": "Jobs that must be done before."},
+        "waits_for": {"type": "array", "items": {"type": "string"}, "description": "Those that are not done yet."},
         "nodes_delivered": {"type": "array", "items": {"type": "string"}, "description": "Nodes that may have it."},
         "nodes_confirmed": {
             "type": "array",
@@ -127,9 +129,10 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
             "leased": _integer("Jobs that workers have."),
             "delayed": _integer("Jobs that wait for the end of a delay."),
             "dead": _integer("Dead letters."),
+            "held": _integer("Jobs that wait for other jobs to be done."),
             "nodes_answered": _integer("Nodes that were counted."),
             "nodes_known": _integer("Nodes of the cluster."),
         },
-        ("queued", "leased", "delayed", "dead", "nodes_answered", "nodes_known"),
+        ("queued", "leased", "delayed", "dead", "held", "nodes_answered", "nodes_known"),
     ),
 }

@@ -13,6 +13,7 @@ from disqued.core.jobs.attributes import (
     MOST_PRIORITY,
 )
 from disqued.core.jobs.jobid import MAX_TTL_S
+from disqued.core.jobs.parents import MAX_PARENTS
 from disqued.core.queues.settings import MOST_RETAIN_S
 from disqued.httpapi import results
 from disqued.httpapi.kinds import Data, Flag, Integer, OneOf, Text, Texts, Token, Wait
@@ -91,10 +92,25 @@ ADD: Final = Operation(
         Parameter(
             "retain_s", BODY, Integer(0, MOST_RETAIN_S), "Seconds for which the end of the job is remembered.", "RETAIN"
         ),
+        Parameter(
+            "after",
+            BODY,
+            Texts(_ID, MAX_PARENTS),
+            "IDs of jobs that must be done before the job is delivered; add them with `retain_s`.",
+            "AFTER",
+        ),
+        Parameter(
+            "else",
+            BODY,
+            OneOf(("dead", "run", "drop")),
+            "What happens if one can no longer be done: a dead letter (the default), the job runs, or it is dropped.",
+            "ELSE",
+            needs="after",
+        ),
         Parameter("async", BODY, Flag(), "Answer at once, and replicate in the background.", "ASYNC"),
     ),
     Result(CREATED, "The job was added.", "Added", results.added),
-    ("NOREPL", "PAUSED", "MAXLEN", "EXISTS", "OOM", "CLOCK", "MISCONF"),
+    ("NOREPL", "NOPARENT", "PAUSED", "MAXLEN", "EXISTS", "OOM", "CLOCK", "MISCONF"),
 )
 
 CLAIM: Final = Operation(
