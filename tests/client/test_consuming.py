@@ -8,7 +8,7 @@ import pytest
 
 from disqued.client.backoff import Backoff
 from disqued.client.consuming import Plan
-from disqued.client.errors import BadJobId, DelayTooLong, DisqueError
+from disqued.client.errors import BadJobId, DelayTooLong, DisqueError, ResponseError
 from disqued.client.locality import DRAIN_S, WINDOW_JOBS, WINDOW_S
 from disqued.client.outcomes import INTERRUPTED, Reject, Retry
 from disqued.client.session import Session, Settings
@@ -182,6 +182,29 @@ def test_node_that_knows_no_options_gets_plain_nacks(plan: Plan, caplog: pytest.
     plan.disconnected(source)
     [five] = settled(plan, ValueError("bad"))
     assert sent(plan) == [("NACK", five.id, "REASON", b"ValueError: bad")], "another version may run there now"
+
+
+def test_what_a_handler_returns_is_the_result_if_that_is_wanted(plan: Plan) -> None:
+    here = plan.source
+    wanting = Plan(here, "q", prefetch=3, results=True)
+    for made in (plan, wanting):
+        held = jobs(HERE, 3)
+        made.fetched(held, here, 0.0)
+        for job, returned in zip(held, ("42", None, 7), strict=True):
+            made.settle(job, None, returned)
+    ids = [job.id for job in held]
+    sent = [[ending.call.arguments for ending in endings] for made in (plan, wanting) for _, endings in made.endings()]
+    assert sent == [[("ACKJOB", *ids)], [("ACKJOB", *ids[1:]), ("ACKJOB", ids[0], "RESULT", "42")]]
+
+
+def test_job_is_acknowledged_without_its_result_if_the_node_keeps_none() -> None:
+    plan = Plan(session(HERE), "q", results=True)
+    (job,) = jobs(HERE, 1)
+    plan.fetched([job], plan.source, 0.0)
+    plan.settle(job, None, b"42")
+    ((source, endings),) = plan.endings()
+    (again,) = plan.ended(source, endings, [ResponseError("ERR nobody would keep it: add the job with RETAIN")])
+    assert again.call.arguments == ("ACKJOB", job.id)
 
 
 def test_plain_nack_that_is_refused_is_not_sent_again(plan: Plan, caplog: pytest.LogCaptureFixture) -> None:

@@ -24,6 +24,7 @@ from disqued.core.fates.watches import Watcher
 from disqued.fates import askers, asking
 from disqued.fates.payload import MOST_ASKED, pack_answer, pack_questions, unpack_answers
 from fates.asking import add, scripted
+from metrics.pages import scrape
 
 if TYPE_CHECKING:
     from disqued.testing.cluster import Cluster, Member
@@ -193,6 +194,14 @@ def test_the_oldest_records_are_forgotten_when_there_are_too_many(local: LocalNo
     client.call("CONFIG", "SET", "records-max", 0)
     local.run(seconds=2)
     assert (records.count, records.used_bytes) == (0, 0)
+
+
+def test_records_and_watches_have_metrics(local: LocalNode, client: LocalClient) -> None:
+    client.call("ACKJOB", client.add("q", "body", "RETAIN", 60))
+    watch(local, JOB)
+    page = scrape(local)
+    assert page.value("disque_job_records") == page.value("disque_job_watches") == 1
+    assert page.value("disque_job_records_bytes") == local.node.state.records.used_bytes
 
 
 def test_records_go_with_everything_else(local: LocalNode, client: LocalClient) -> None:

@@ -166,21 +166,20 @@ class AsyncConsumer:
 
     async def _handle(self, job: Job) -> None:
         try:
-            await self._call_handler(job)
+            returned = await self._call_handler(job)
         except Exception as error:  # noqa: BLE001 (any error of a handler returns its job to the queue)
             self._plan.settle(job, error)
         else:
-            self._plan.settle(job, None)
+            self._plan.settle(job, None, returned)
         self._unsent.set()
         if self._inbox.empty() or self._plan.unsent >= FLUSH_JOBS:
             self._batch_done.set()
         self._room.set()
 
-    async def _call_handler(self, job: Job) -> None:
+    async def _call_handler(self, job: Job) -> object:
         if self._is_coroutine:
-            await self._handler(job)  # type: ignore[misc]
-        else:
-            await asyncio.get_running_loop().run_in_executor(self._threads, self._handler, job)
+            return await self._handler(job)  # type: ignore[misc]
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._handler, job)
 
     # Sending results.
 

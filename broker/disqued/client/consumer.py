@@ -164,11 +164,11 @@ class Consumer:
 
     def _handle(self, job: Job) -> None:
         try:
-            self._handler(job)
+            returned = self._handler(job)
         except Exception as error:  # noqa: BLE001 (any error of a handler returns its job to the queue)
             self._plan.settle(job, error)
         else:
-            self._plan.settle(job, None)
+            self._plan.settle(job, None, returned)
         if not self._unsent.is_set():
             self._unsent.set()
         if self._inbox.empty() or self._plan.unsent >= FLUSH_JOBS:

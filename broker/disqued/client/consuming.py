@@ -88,6 +88,7 @@ class ConsumerOptions(TypedDict, total=False):
         per job and guarantees each job a full retry time.
     stop_within_s: How long a stop waits for the running handlers; default 10.
     fast_ack: Acknowledge with FASTACK.
+    results: Keep the text or the bytes that a handler returns as the result of the job, if that has `retain_s`.
     with_meta: Give handlers `Job.meta` and `Job.priority`; both are None at nodes that do not know them.
     """
 
@@ -97,6 +98,7 @@ class ConsumerOptions(TypedDict, total=False):
     stop_within_s: float
     fast_ack: bool
     with_meta: bool
+    results: bool
 
 
 @dataclass(slots=True)
@@ -104,6 +106,8 @@ class Results:
     """The jobs of one node whose results were not sent yet."""
 
     done: list[str] = field(default_factory=list)
+    with_result: list[tuple[str, str | bytes]] = field(default_factory=list)
+    """Jobs that are done, and what their handlers returned."""
     given_back: dict[GiveBack, list[str]] = field(default_factory=dict)
 
 
@@ -114,6 +118,8 @@ class Ending:
     ids: tuple[str, ...]
     call: Call[int]
     how: GiveBack = PLAIN
+    instead: Call[int] | None = None
+    """What to send if the node takes no result: it would keep none, or does not know the option."""
 
 
 class Plan:
@@ -130,6 +136,7 @@ class Plan:
         stop_within_s: float = 10.0,
         fast_ack: bool = False,
         with_meta: bool = False,
+        results: bool = False,
     ) -> None:
         if concurrency < 1 or prefetch < 0 or (working_after_s or 0) < 0 or stop_within_s < 0:
             raise ValueError("a consumer needs concurrency >= 1, and prefetch, working_after_s and stop_within_s >= 0")
@@ -157,6 +164,7 @@ class Plan:
         self._former_is_next = False
         self._without_requeue: Address | None = None
         self._with_meta = with_meta
+        self._with_results = results
         self._without_meta: Address | None = None
         self._without_nack_options: Address | None = None
 
@@ -242,13 +250,16 @@ class Plan:
             else:
                 self.schedule.hold_leased(job.id, job.requeue_in_ms, now_s)
 
-    def settle(self, job: Job, error: Exception | None) -> None:
+    def settle(self, job: Job, error: Exception | None, returned: object = None) -> None:
         """Note the result of a job whose handler returned, or raised `error`, unless the job was returned before."""
+        result = returned if self._with_results and isinstance(returned, str | bytes) else None
         if error is not None:
             _log_failure(job, error)
         with self._lock:
             if self.schedule.release(job.id):
-                if error is None:
+                if error is None and result is not None:
+                    self._results_for(job.id).with_result.append((job.id, result))
+                elif error is None:
                     self._results_for(job.id).done.append(job.id)
                 else:
                     self._note_given_back(job.id, give_back_after(error))
@@ -283,6 +294,10 @@ class Plan:
 
     def _endings_at(self, source: Session, results: Results) -> list[Ending]:
         endings = [Ending(ids, self._finish(*ids)) for ids in _in_parts(results.done)]
+        endings += [
+            Ending((job_id,), calls.ack(job_id, result=result), instead=self._finish(job_id))
+            for job_id, result in results.with_result
+        ]
         no_options = source.node is not None and source.node == self._without_nack_options
         for how, given_back in results.given_back.items():
             known = PLAIN if no_options else how
@@ -301,6 +316,10 @@ class Plan:
             if isinstance(error, BadJobId) and ending.how != PLAIN:
                 self._without_nack_options = source.node
                 instead.append(Ending(ending.ids, PLAIN.call(*ending.ids)))
+                continue
+            if isinstance(error, ResponseError) and ending.instead is not None:
+                log.warning("the node keeps no result of the job job=%s error=%r", ending.ids[0], str(error))
+                instead.append(Ending(ending.ids, ending.instead))
                 continue
             log.warning(
                 "%s failed, the jobs are delivered again after their retry time jobs=%s error=%r",

@@ -3,6 +3,7 @@
 from disqued.core.runtime.subsystem import Subsystem
 from disqued.fates import jobask, jobtold, result, waitjob
 from disqued.fates.counters import COUNTERS
+from disqued.fates.metrics import METRICS
 from disqued.fates.onfile import RECORDS
 from disqued.fates.room import NAME, FatesRoom
 
@@ -13,4 +14,5 @@ SUBSYSTEM = Subsystem(
     messages=(jobask.MESSAGE, jobtold.MESSAGE),
     records=RECORDS,
     counters=COUNTERS,
+    metrics=METRICS,
 )

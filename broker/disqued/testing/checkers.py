@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from disqued.core.fates.watches import WATCH_BYTES
 from disqued.core.jobs.job import ACKED, ACTIVE, DELAYED, QUEUED, WAIT_REPL
 from disqued.core.jobs.phases import WITH_WORKER, phase_of
 from disqued.core.lifecycle.times import SPENT_MS_PER_S
@@ -108,6 +109,7 @@ def check_node(member: Member, history: History) -> None:
     if len(jobs) != lifecycle.table.count:
         history.violate(now_ms, f"node {member.number}: the job table miscounts")
     used_bytes += lifecycle.keys.count * KEY_BYTES
+    used_bytes += lifecycle.records.used_bytes + WATCH_BYTES * len(lifecycle.watched)
     used_bytes += WAIT_BYTES * sum(len(pattern.waiters) for pattern in lifecycle.patterns.live)
     if used_bytes != lifecycle.memory.used_bytes:
         wrong_bytes = lifecycle.memory.used_bytes - used_bytes

@@ -32,6 +32,8 @@ class Contents:
         self.sound = True
         """Whether all of it is readable, except for a truncated end."""
         self.records = 0
+        self.ended = 0
+        """Records of finished jobs, and the format that they need."""
         reader = hiredis.Reader(notEnoughData=None)
         reader.feed(data)
         at = 0
@@ -59,6 +61,8 @@ class Contents:
                 self.pauses[queue] = word
                 if word == b"none":
                     del self.pauses[queue]
+            case [b"RECORD" | b"FORMAT", bytes()]:
+                self.ended += 1
             case _:
                 return False
         return True

@@ -37,6 +37,7 @@ from disqued.core.runtime.state import NodeState
 from disqued.core.telemetry.counter import Counters
 from disqued.core.telemetry.traffic import Traffic
 from disqued.delivery.queued import MESSAGE
+from disqued.fates.askers import Askers
 from disqued.federation import jobbatch, yourjobs
 from disqued.membership import authentication
 from disqued.moves import successor
@@ -220,6 +221,7 @@ def _not_strict(self: LogFile, rewriting: bool) -> bool:
     return False
 
 
+_drop: Final = Lifecycle.drop
 _sync_done = LogFile._sync_done  # noqa: SLF001 - mutations patch internals
 
 
@@ -231,6 +233,15 @@ def _ignore_sync_error(self: LogFile, work: DiskWork) -> None:
 
 def _silent(self: object, *what: object) -> None:
     """Do nothing."""
+
+
+def _drop_record(self: Lifecycle, job: Job) -> None:
+    """Drop a job, and its record too."""
+    _drop(self, job)
+    record = self.records.get(job.id)
+    if record is not None:
+        self.records.remove(record)
+    self.watches.changed.pop(job.id, None)
 
 
 def _once_more(state: NodeState, marker: RestartMarker, name: str, *, found: bool) -> str:
@@ -337,6 +348,12 @@ MUTATIONS: Final[dict[str, Mutation]] = {
         "clients that wait for a pattern get no jobs of queues that only other nodes know",
         "calm",
         _ignore(kinds.QUEUENAME),
+    ),
+    "forget-watchers": Mutation(
+        "a node does not notify the nodes that asked about a job", "calm", patched=((Askers, "remember", _silent),)
+    ),
+    "record-dropped-with-job": Mutation(
+        "the record of a job is dropped when the job is forgotten", "calm", patched=((Lifecycle, "drop", _drop_record),)
     ),
     "answer-too-early": Mutation(
         "SYNC is answered when one copy less is confirmed",

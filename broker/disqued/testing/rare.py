@@ -68,6 +68,8 @@ RARE: Final = (
     *_SENT,
     "REPLJOB repeated",
     "job delivered to a pattern",
+    "result read at another node",
+    "result read after its job was forgotten",
     "job given back for later",
     "poison job became a dead letter",
     "REDRIVE started",

@@ -42,6 +42,7 @@ from disqued.testing.patternload import PatternClients
 from disqued.testing.purgeload import PurgeClients, has_purges
 from disqued.testing.rare import Rarities
 from disqued.testing.repairload import RepairRounds, has_repairs
+from disqued.testing.resultload import ResultClients
 from disqued.testing.settingsload import SettingsClient, SettingsWatch, has_settings
 from disqued.testing.transitioncheck import TransitionCheck
 from disqued.testing.workload import QUEUES, Observer, Producer, Worker, World
@@ -210,6 +211,7 @@ class Simulation:
         if self.mix == "calm":
             self._patterns = PatternClients(self.world, 1, 2)
             self._patterns.start()
+            ResultClients(self.world, self.seed, 2, 3, 1).start()
         self.faults.start(chance.choice((600, 1500)))
         self.pass_time(self.seconds)
         self._heal()

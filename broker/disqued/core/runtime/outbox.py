@@ -151,7 +151,7 @@ def delete_at_holders(state: NodeState, job: Job, why: i64 = 0) -> None:
     for node_id in delivered:
         peer = peers.get(node_id)
         if peer is not None:
-            tell_end(state, peer, kinds.DELJOB, job.id, why)
+            tell_end(state, peer, kinds.DELJOB, job.id, why if peer.features & kinds.FEATURE_FATES else 0)
 
 
 def delete_everywhere(state: NodeState, job_id: bytes) -> None:
