@@ -63,6 +63,19 @@ def test_counts_agree_although_a_node_and_a_worker_are_killed() -> None:
     letters = re.findall(r"(\S+) +│ demo:mails +│ +(\d+) │ ValueError: the address has no @", done.stdout)
     assert letters == [("berta.example", "3"), ("carl(at)example", "3"), ("dora", "3")]
     assert "the dead letters redriven (REDRIVE demo:mails.dead); 40 of 40 mails were sent" in done.stdout
+    figures = [
+        re.search(rf"│ {what}\W+([\d,]+) │", done.stdout) for what in ("tasks added", "tasks done", "tasks lost")
+    ]
+    assert [match[1] for match in figures if match] == ["1,000", "1,000", "0"]
+    early = re.search(r"delivered before their parents were done\W+(\d+)", done.stdout)
+    assert early is not None
+    assert early[1] == "0"
+    late = re.search(r"writes under an old claim, accepted\W+(\d+), (\d+)", done.stdout)
+    assert late is not None
+    assert int(late[1]) > 0, "some workers stopped for longer than their lease"
+    assert late[2] == "0"
+    assert re.findall(r"│ node (\d) │ +[\d,]+ │ +[\d,]+ │ +[\d.]+ s │", done.stdout) == ["2", "3"]
+    assert "No task was lost or early, and no write under an old claim was accepted." in done.stdout
     assert "\x1b" not in done.stdout, "plain text without a terminal"
     assert not is_listening(port), "the nodes stop with the demonstration"
 

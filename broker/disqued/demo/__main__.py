@@ -20,9 +20,11 @@ from disqued.demo import summary
 from disqued.demo.cluster import BrokerNode, Cluster, choose_ports, running_cluster
 from disqued.demo.failing import BAD, DEAD, JOBS, LIMIT, QUEUE, FailingJobs
 from disqued.demo.outage import Outage
+from disqued.demo.pipeline import Pipeline
 from disqued.demo.producer import COPIES
 from disqued.demo.report import NodeReport, Report
-from disqued.demo.source import count_directly, source_files, standard_library
+from disqued.demo.source import count_directly, count_file, source_files, standard_library
+from disqued.demo.tasks import COUNTS, GROUP, SUMS, TASKS
 from disqued.demo.view import view
 from disqued.demo.workers import PRODUCERS, Workers, WorkFailedError
 from disqued.testing.processes import ProcessFailedError
@@ -47,7 +49,8 @@ def main(arguments: list[str] | None = None) -> int:
             if status == 0:
                 failing = FailingJobs(cluster)
                 _fail_and_redrive(console, failing)
-                if console.is_terminal:
+                status = _run_pipeline(console, cluster, options.source, names)
+                if status == 0 and console.is_terminal:
                     _serve(console, cluster, failing)
             return status
     except (ProcessFailedError, WorkFailedError, ValueError) as error:
@@ -155,6 +158,32 @@ def _fail_and_redrive(console: Console, failing: FailingJobs) -> None:
         style="bold green",
         soft_wrap=True,
     )
+
+
+def _run_pipeline(console: Console, cluster: Cluster, folder: Path, files: list[str]) -> int:
+    console.print(
+        f"\nA pipeline of {TASKS:,} tasks: {COUNTS} count a file each, after a task that lists them; {SUMS} add up "
+        f"{GROUP} counts each, after all of these; one adds up the sums. Workers take them with claims and write to a "
+        "table that refuses lower ones; some stop for longer than their lease. Nodes 2 and 3 are killed, one after the "
+        "other, and come back without their jobs.\n",
+        soft_wrap=True,
+    )
+    pipeline = Pipeline.of(cluster, folder, files)
+    expected = sum(count_file(folder / task.file).definitions for task in pipeline.account.tasks.values() if task.file)
+    pipeline.run()
+    console.print(summary.losses(pipeline))
+    console.print(summary.tasks(pipeline))
+    problem = pipeline.problem(expected)
+    if problem is not None:
+        console.print(f"FAILED: {problem}", style="bold red", soft_wrap=True)
+        return 1
+    console.print(
+        f"OK: {pipeline.total:,} definitions, the same as counted without the broker. No task was lost or early, and "
+        "no write under an old claim was accepted.",
+        style="bold green",
+        soft_wrap=True,
+    )
+    return 0
 
 
 def _serve(console: Console, cluster: Cluster, failing: FailingJobs) -> None:

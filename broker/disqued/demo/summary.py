@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.table import Table
 
 from disqued.client import JobDetails
+from disqued.demo.pipeline import Pipeline
 from disqued.demo.report import NodeReport, Report, percentile
 from disqued.demo.source import Count
 
@@ -80,6 +81,39 @@ def dead_letters(queue: str, jobs: Sequence[JobDetails]) -> Table:
     for job in sorted(jobs, key=lambda job: job.body or b""):
         body = (job.body or b"").decode("utf-8", "replace")
         table.add_row(body, job.origin_queue, str(job.attempts_before), job.reason)
+    return table
+
+
+def losses(pipeline: Pipeline) -> Table:
+    """Return a table of the nodes that were killed and lost their jobs, and when the copies were back."""
+    table = Table(title="Nodes killed, without a file", title_justify="left")
+    table.add_column("node")
+    table.add_column("copies lost", justify="right")
+    table.add_column("copies made again", justify="right")
+    table.add_column("whole again after", justify="right")
+    for loss in pipeline.losses:
+        table.add_row(loss.node.name, f"{loss.held:,}", f"{loss.rebuilt:,}", f"{loss.whole_s:.1f} s")
+    return table
+
+
+def tasks(pipeline: Pipeline) -> Table:
+    """Return a table with the account of all tasks."""
+    account = pipeline.account
+    rows = {
+        "tasks added": f"{len(account.ids):,}",
+        "tasks done": f"{len(account.done):,}",
+        "tasks lost": f"{len(account.ids) - len(account.done):,}",
+        "delivered before their parents were done": f"{len(account.early):,}",
+        "deliveries repeated": f"{account.deliveries - len(account.ids):,}",
+        "writes under an old claim, accepted": f"{account.late_writes:,}, {account.accepted:,}",
+        "wait of urgent tasks, p50 / p99": _milliseconds(list(account.waits_of(urgent=True))),
+        "wait of the others, p50 / p99": _milliseconds(list(account.waits_of(urgent=False))),
+    }
+    table = Table(title="Tasks", show_header=False, title_justify="left")
+    table.add_column()
+    table.add_column(justify="right")
+    for name, value in rows.items():
+        table.add_row(name, value)
     return table
 
 
