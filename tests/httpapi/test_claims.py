@@ -44,6 +44,29 @@ def test_worker_chooses_its_lease_and_leaves_a_note(node: ApiNode) -> None:
     assert node.ask("GET", f"jobs/{job_id}").json["note"] == "half done"
 
 
+def test_new_worker_finds_the_progress_of_the_last_one(node: ApiNode) -> None:
+    job_id = add(node, "logged")
+    old = claim(node, "logged")
+    for seq in (0, 1, 1):
+        reply = node.ask("POST", f"jobs/{job_id}/log", {"claim": old, "seq": seq, "entry": f"page {seq}"})
+        assert (reply.status, reply.json) == (200, {"copies": 1})
+    refused = node.ask("POST", f"jobs/{job_id}/log", {"claim": old, "seq": 1, "entry": "other"})
+    assert (refused.status, refused.code) == (409, "SEQ")
+    node.ask("POST", f"jobs/{job_id}/nack", {"claim": old})
+    new = claim(node, "logged")
+    entries = node.ask("GET", f"jobs/{job_id}/log").json["entries"]
+    assert [(entry["claim"], entry["seq"], entry["entry"]) for entry in entries] == [
+        (old, 0, "page 0"),
+        (old, 1, "page 1"),
+    ]
+    assert node.ask("POST", f"jobs/{job_id}/log", {"claim": old, "seq": 2, "entry": "late"}).code == "STALE"
+    assert node.ask("POST", f"jobs/{job_id}/log", {"claim": new, "seq": 0, "entry_base64": "/w=="}).status == 200
+    [entry] = node.ask("GET", f"jobs/{job_id}/log?claim={new}&from=0&count=1").json["entries"]
+    assert (entry["claim"], entry["entry_base64"]) == (new, "/w==")
+    assert node.ask("POST", f"jobs/{job_id}/ack", {"claim": new, "seq": 2}).code == "SEQ"
+    assert node.ask("POST", f"jobs/{job_id}/ack", {"claim": new, "seq": 1}).status == 200
+
+
 def test_end_of_a_job_is_known_while_it_is_retained(node: ApiNode) -> None:
     job_id = add(node, "kept", retain_s=100)
     assert node.ask("GET", f"jobs/{job_id}/result").json == {

@@ -130,6 +130,10 @@ def test_words_of_the_commands() -> None:
     )
     assert words("POST", f"jobs/{JOB}/nack", {"delay_s": 5, "reason": "r s"}) == f"NACK {JOB} DELAY 5 REASON r s"
     assert words("POST", f"jobs/{JOB}/ack", {"claim": "7"}) == f"ACKJOB {JOB} CLAIM 7"
+    assert words("POST", f"jobs/{JOB}/log", {"entry": "e", "claim": "7", "seq": 0, "copies": 2}) == (
+        f"LOGJOB {JOB} CLAIM 7 SEQ 0 e COPIES 2"
+    )
+    assert words("POST", f"jobs/{JOB}/log", {"entry": "e"}) == f"LOGJOB {JOB} e"
     assert words("POST", f"jobs/{JOB}/ack", {"copies": 2}) == f"ACKJOB {JOB} COPIES 2 TIMEOUT 5000"
     assert words("POST", f"jobs/{JOB}/ack", {"result": "r"}) == f"ACKJOB {JOB} RESULT r"
     assert words("GET", f"jobs/{JOB}/wait", {}) == f"WAITJOB {JOB} WITHRESULT TIMEOUT 30000"

@@ -61,7 +61,8 @@ class Operation:
     summary: str
     about: str
     words: tuple[str, ...]
-    """The words of the command: as they are, `{name}` for a parameter, `*` for all options."""
+    """The words of the command: as they are, `{name}` for a parameter, `+name` for the option that a parameter is, and
+    `*` for all other options."""
     parameters: tuple[Parameter, ...]
     result: Result
     errors: tuple[str, ...]
@@ -84,18 +85,25 @@ class Operation:
 
     def request_words(self, values: Values) -> list[bytes]:
         """The words of the command for a request."""
+        by_name = {parameter.name: parameter for parameter in self.parameters}
         found: list[bytes] = []
         for word in self.words:
             if word == OPTIONS:
                 for parameter in self.parameters:
-                    value = values.get(parameter.name)
-                    if parameter.option and value is not None:
-                        found += parameter.kind.option(parameter.option.encode(), value)
+                    if f"+{parameter.name}" not in self.words:
+                        found += _option(parameter, values)
+            elif word.startswith("+"):
+                found += _option(by_name[word[1:]], values)
             elif word.startswith("{"):
-                name = word[1:-1]
-                value = values.get(name)
+                value = values.get(word[1:-1])
                 if value is not None:
-                    found += next(one for one in self.parameters if one.name == name).kind.words(value)
+                    found += by_name[word[1:-1]].kind.words(value)
             else:
                 found.append(word.encode())
         return found
+
+
+def _option(parameter: Parameter, values: Values) -> list[bytes]:
+    """The words of an option; none if it is not given."""
+    value = values.get(parameter.name)
+    return parameter.kind.option(parameter.option.encode(), value) if parameter.option and value is not None else []

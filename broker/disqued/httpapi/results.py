@@ -162,6 +162,22 @@ def deleted(reply: Reply, _values: Values) -> Any:
     return {}
 
 
+def logged(reply: Reply, _values: Values) -> Any:
+    """LOGJOB."""
+    return {"copies": number_of(reply)}
+
+
+def log(reply: Reply, values: Values) -> Any:
+    """SHOWLOG."""
+    return {"entries": [_entry(row, values) for row in list_of(reply)]}
+
+
+def _entry(row: Reply, values: Values) -> dict[str, Any]:
+    claim, seq, at_ms, entry = list_of(row)
+    fields = {"claim": str(number_of(claim)), "seq": number_of(seq), "at_ms": number_of(at_ms)}
+    return fields | data_fields("entry", entry, base64=_wants_base64(values))
+
+
 def _result_fields(value: Reply, values: Values) -> dict[str, Any]:
     """The field for the result of a job."""
     return {"result": None} if value is None else data_fields("result", value, base64=_wants_base64(values))

@@ -105,6 +105,17 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
         {"known": {"type": "boolean", "description": "Whether this node knew the job."}}, ("known",)
     ),
     "Postponed": _object({"postponed_s": _integer("Seconds until the job may be delivered again.")}, ("postponed_s",)),
+    "Logged": _object({"copies": _integer("How many nodes have the entry, this one included.")}, ("copies",)),
+    "Entry": _object(
+        {
+            "claim": {"type": "string", "description": "The claim of the delivery."},
+            "seq": _integer("The number of the entry, from 0 on for each claim."),
+            "at_ms": _integer("When it was added, in unix milliseconds."),
+            **_bytes("entry"),
+        },
+        ("claim", "seq", "at_ms"),
+    ),
+    "Log": _object({"entries": {"type": "array", "items": {"$ref": "#/components/schemas/Entry"}}}, ("entries",)),
     "Fate": _object(
         {
             "outcome": _OUTCOME,

@@ -18,6 +18,7 @@ from disqued.core.queues.settings import MOST_RETAIN_S
 from disqued.httpapi import results
 from disqued.httpapi.kinds import Data, Flag, Integer, OneOf, Text, Texts, Token, Wait
 from disqued.httpapi.operation import BODY, PATH, QUERY, Operation, Parameter, Result
+from disqued.progress.payload import MAX_SEQ
 
 MAX_BODY_BYTES: Final = 1 << 20
 """The longest body of a job that a request can add, and that an answer can have."""
@@ -29,6 +30,7 @@ MOST_LISTED: Final = 1000
 _MAX_NAME_BYTES: Final = 1024
 _MAX_KEY_BYTES: Final = 1024
 _MAX_ID_BYTES: Final = 64
+_MAX_ENTRY_BYTES: Final = 64 << 10
 _MAX_REPLICATE: Final = 65535
 CREATED: Final = 201
 
@@ -181,6 +183,9 @@ ACK: Final = Operation(
     (
         _JOB,
         _CLAIM,
+        Parameter(
+            "seq", BODY, Integer(0, MAX_SEQ), "How many log entries of this claim there must be.", "SEQ", needs="claim"
+        ),
         Parameter("result", BODY, Data(MAX_RESULT_BYTES), "The result, for those who ask or wait.", "RESULT"),
         Parameter("copies", BODY, Integer(1, _MAX_REPLICATE), "Answer when this many nodes know of the end.", "COPIES"),
         Parameter(
@@ -194,7 +199,7 @@ ACK: Final = Operation(
         ),
     ),
     Result(200, "The job is acknowledged.", "Acknowledged", results.acknowledged),
-    ("BADID", "STALE", "NOREPL"),
+    ("BADID", "STALE", "SEQ", "NOREPL"),
 )
 
 NACK: Final = Operation(
@@ -231,6 +236,45 @@ WORKING: Final = Operation(
     ),
     Result(200, "The job is not delivered before.", "Postponed", results.postponed),
     ("NOJOB", "BADID", "ACKED", "TOOLATE", "STALE"),
+)
+
+LOG: Final = Operation(
+    "POST",
+    "jobs/{id}/log",
+    "logProgress",
+    "Add an entry to the progress log of a job.",
+    "A new worker of the job finds the log of the last one. With `claim` and `seq`, which counts from 0, the request "
+    "can be repeated; without them, the node numbers the entries.",
+    ("LOGJOB", "{id}", "+claim", "+seq", "{entry}", "*"),
+    (
+        _JOB,
+        Parameter("entry", BODY, Data(_MAX_ENTRY_BYTES), "The entry.", required=True),
+        Parameter("claim", BODY, Token(), "The claim of the delivery.", "CLAIM", needs="seq"),
+        Parameter("seq", BODY, Integer(0, MAX_SEQ), "The number of the entry.", "SEQ", needs="claim"),
+        Parameter("copies", BODY, Integer(1, _MAX_REPLICATE), "How many holders must have it.", "COPIES"),
+        Parameter("timeout_ms", BODY, Integer(1, LONGEST_WAIT_MS), "How long to wait for them.", "TIMEOUT"),
+    ),
+    Result(200, "How many holders have the entry.", "Logged", results.logged),
+    ("NOJOB", "BADID", "STALE", "SEQ", "LOGFULL", "NOREPL"),
+)
+
+SHOWLOG: Final = Operation(
+    "GET",
+    "jobs/{id}/log",
+    "showProgress",
+    "Read the progress log of a job.",
+    "Entries of several deliveries are in the order of their claims. Only nodes that have a copy of the job know it.",
+    ("SHOWLOG", "{id}", "*"),
+    (
+        _JOB,
+        Parameter("claim", QUERY, Token(), "Only entries of this delivery.", "CLAIM"),
+        Parameter("from", QUERY, Integer(0, MAX_SEQ), "Only entries from this number on.", "FROM"),
+        Parameter("count", QUERY, Integer(1, MOST_LISTED), "How many entries at most.", "COUNT"),
+        _base64(QUERY, "entry"),
+    ),
+    Result(200, "The entries.", "Log", results.log),
+    ("NOJOB", "BADID"),
+    changes=False,
 )
 
 RESULT: Final = Operation(
@@ -304,5 +348,19 @@ COUNT: Final = Operation(
     changes=False,
 )
 
-OPERATIONS: Final[tuple[Operation, ...]] = (ADD, CLAIM, SHOW, DELETE, ACK, NACK, WORKING, RESULT, WAIT, QUEUES, COUNT)
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    ADD,
+    CLAIM,
+    SHOW,
+    DELETE,
+    ACK,
+    NACK,
+    WORKING,
+    LOG,
+    SHOWLOG,
+    RESULT,
+    WAIT,
+    QUEUES,
+    COUNT,
+)
 """All operations, in the order of the documentation."""
