@@ -121,6 +121,18 @@ def test_the_log_goes_with_a_job_that_leaves_its_node(pair: Cluster) -> None:
     pair.until(lambda: lines(second, job_id) == [0], within_s=20)
 
 
+def test_a_reader_learns_that_the_job_ended_while_it_waited(cluster: Cluster) -> None:
+    first, second, _ = cluster.members
+    job_id = add(cluster)
+    log(cluster, first, job_id, 0, "begun")
+    second.pause()
+    reader = first.client()
+    reader.send("SHOWLOG", job_id)
+    first.admin.call("DELJOB", job_id)
+    cluster.until(lambda: not reader.silent)
+    assert str(reader.next_reply()).startswith("NOJOB")
+
+
 def test_a_reader_does_not_wait_long_for_a_holder_that_does_not_answer(cluster: Cluster) -> None:
     first, second, _ = cluster.members
     job_id = add(cluster)

@@ -149,6 +149,16 @@ def test_memory_is_counted_and_freed_when_the_job_is_gone(local: LocalNode, clie
     assert not local.node.state.lifecycle.logs
 
 
+def test_all_logs_are_dropped_at_once(local: LocalNode, client: LocalClient) -> None:
+    memory = local.node.state.lifecycle.memory
+    client.call("DEBUG", "FLUSHALL")
+    empty = memory.used_bytes
+    client.call("LOGJOB", add(client), "x" * 5000)
+    client.call("DEBUG", "FLUSHALL")
+    assert memory.used_bytes == empty
+    assert not local.node.state.lifecycle.logs
+
+
 # --- on disk ----------------------------------------------------------------------------------------------------------
 
 

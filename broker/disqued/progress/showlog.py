@@ -48,7 +48,9 @@ class Selection:
             raise CommandSyntaxError
 
     def reply(self, state: NodeState, job_id: bytes) -> bytes:
-        """The entries, each an array of claim, number, time and entry."""
+        """The entries, each an array of claim, number, time and entry. An error if the job has ended meanwhile."""
+        if state.lifecycle.table.get(job_id) is None:
+            return NoJob().encode()
         log = progress_of(state).logs.get(job_id)
         lines = [] if log is None else log.visible()
         wanted = [line for line in lines if line[1] >= self._first and self._claim in {None, line[0]}][: self._count]

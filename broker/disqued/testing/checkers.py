@@ -75,6 +75,7 @@ def check_node(member: Member, history: History) -> None:
     state = member.node.state
     lifecycle = state.lifecycle
     used_bytes = BASE_BYTES + CLIENT_BYTES * len(state.sessions)
+    used_bytes += sum(log.used_bytes for log in lifecycle.logs.values())
     queued: Counter[bytes] = Counter()
     leased: Counter[bytes] = Counter()
     unplaced = acked = delayed = 0

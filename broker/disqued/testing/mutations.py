@@ -22,20 +22,23 @@ from disqued.core.clients.session import Session
 from disqued.core.cluster.holders import Holders
 from disqued.core.cluster.peer import Link, Peer
 from disqued.core.host.disk import DiskWork
+from disqued.core.jobs.claims import NODE_BITS
 from disqued.core.jobs.codec import pack_for_bus, pack_plain
 from disqued.core.jobs.job import DELIVERED, QUEUED, Job
+from disqued.core.jobs.joblog import JobLog, LogLine
 from disqued.core.jobs.template import BusJobs
 from disqued.core.lifecycle.journal import Journal
 from disqued.core.lifecycle.lifecycle import COUNT_DELIVERY, Lifecycle
 from disqued.core.queues.bypriority import ByPriority
 from disqued.core.queues.order import ByAge
 from disqued.core.queues.purges import Purges
-from disqued.core.runtime import outbox
+from disqued.core.runtime import claiming, outbox
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.messageentry import MessageEntry
 from disqued.core.runtime.state import NodeState
 from disqued.core.telemetry.counter import Counters
 from disqued.core.telemetry.traffic import Traffic
+from disqued.delivery import claim
 from disqued.delivery.queued import MESSAGE
 from disqued.fates.askers import Askers
 from disqued.federation import jobbatch, yourjobs
@@ -293,12 +296,43 @@ def _not_cancelled(self: Redrives, queue: bytes) -> bool:
     return self.is_running(queue)
 
 
+def _count_only(known: int, now_ms: int, node_number: int) -> int:
+    """Make claims from the claims before alone."""
+    del now_ms
+    return ((known >> NODE_BITS) + 1) << NODE_BITS | node_number
+
+
+def _all_lines(self: JobLog) -> list[LogLine]:
+    """Show entries behind a gap."""
+    return sorted(self.lines())
+
+
+def _never_stale(job: Job, number: int) -> None:
+    """Accept any claim."""
+    del job, number
+
+
 def _to_the_first(state: NodeState, session: Session, targets: tuple[bytes, ...], job: Job, ttl_s: int) -> None:
     """Add the copy for the first of several queues only."""
     add_copies(state, session, targets[:1], job, ttl_s)
 
 
 MUTATIONS: Final[dict[str, Mutation]] = {
+    "token-without-clock": Mutation(
+        "claims of nodes that do not hear each other do not grow",
+        "partitions",
+        patched=((claim, "next_claim", _count_only),),
+    ),
+    "log-without-gap-check": Mutation(
+        "readers of a progress log see entries without those before them",
+        "calm",
+        patched=((JobLog, "visible", _all_lines),),
+    ),
+    "accept-stale": Mutation(
+        "a node accepts commands of workers whose job was delivered again",
+        "calm",
+        patched=((claiming, "refusal", _never_stale),),
+    ),
     "ignore-purge-mark": Mutation(
         "jobs that were purged are queued when they come back",
         "partitions",

@@ -29,6 +29,7 @@ from disqued.config import Config, load
 from disqued.core.host import disk
 from disqued.testing import checkers, logcheckers, priorities, secretfaults, seeds
 from disqued.testing.account import JobAccount
+from disqued.testing.claimload import ClaimClients, has_claims
 from disqued.testing.cluster import START_MS, Cluster, Hooks, Member
 from disqued.testing.copyload import CopyClients, has_copies
 from disqued.testing.failingload import FailingClients, has_failures
@@ -208,6 +209,8 @@ class Simulation:
         if has_copies(self.seed):
             self._copies = CopyClients(self.world, self.seed)
             self._copies.start()
+        if has_claims(self.seed):
+            ClaimClients(self.world, self.seed).start()
         if self.mix == "calm":
             self._patterns = PatternClients(self.world, 1, 2)
             self._patterns.start()
