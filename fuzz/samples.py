@@ -40,6 +40,7 @@ def append_only_file() -> bytes:
     """A file that a node wrote: jobs with and without attributes, delayed and ended ones, and a paused queue."""
     config = Config()
     config.assign("appendonly", True)
+    config.assign("claim_log", True)
     local = LocalNode(config)
     while local.node.state.loading:
         local.run(milliseconds=1)
@@ -50,9 +51,15 @@ def append_only_file() -> bytes:
     client.call("GETJOB", "COUNT", 2, "FROM", "later", "bad")
     client.call("NACK", failed, "DELAY", 60, "REASON", "no such user")
     client.call("NACK", poison, "REASON", "cannot be parsed", "DEAD")
+    client.call("CONFIG", "SET", "maxmemory", "100mb")
+    for percent in (10, 0):  # with 0, the record is forgotten at once
+        client.call("CONFIG", "SET", "records-max", percent)
+        client.call("ACKJOB", client.add("mail", "body", "RETAIN", 60), "RESULT", "42")
+    logged = client.add("logged")
+    client.call("GETJOB", "WITHCLAIM", "FROM", "logged")
+    client.call("LOGJOB", logged, "half of it is done")
     client.call("PAUSE", "mail", "in")
     client.call("ACKJOB", finished)
-    client.call("ACKJOB", client.add("mail", "body", "RETAIN", 60), "RESULT", "42")
     local.run(seconds=2)
     return bytes(local.host.disk.files[_FILE])
 
