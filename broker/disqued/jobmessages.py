@@ -42,6 +42,9 @@ def note_holder(state: NodeState, job: Job, peer: Peer) -> None:
     if delivered is None:
         delivered = state.holders.plus(NOBODY, state.view.node_id)
     job.delivered = state.holders.plus(delivered, peer.id)
+    table = state.lifecycle.table
+    if table.settling:
+        table.note_seen(job, (peer.id,))
 
 
 def job_held_with(state: NodeState, peer: Peer, frame: Frame) -> Job | None:

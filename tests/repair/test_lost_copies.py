@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from disqued.bus import kinds
 from disqued.core.cluster.rendezvous import ranked
 from disqued.core.jobs.attributes import META
 from disqued.testing.cluster import Cluster, Member
 from repair.losing import add, copies, five, is_whole, lists_of, rebuilt, short, status
 from support.fixtures import settled
-from support.stories import job_at
+from support.stories import job_at, tell
 
 
 def until_whole(cluster: Cluster, within_s: float = 30) -> None:
@@ -297,6 +298,23 @@ def test_a_copy_that_a_node_got_after_its_restart_is_not_made_again() -> None:
     assert not any(job_id in frame for job_id in new for frame in frames)
     for member in cluster.members:
         assert all(set(lists_of(member, job_id)) == {first.id, lost.id, third.id} for job_id in old + new)
+
+
+def test_a_node_that_is_seen_to_have_a_job_after_its_restart_stays_its_holder() -> None:
+    cluster = settled(3)
+    first, lost, third = cluster.members
+    (job_id,) = add(cluster, first, 1, "REPLICATE", 3)
+    for member in cluster.members:
+        member.admin.call("CONFIG", "SET", "repair", "no")
+    cluster.lose("DATAID", by=lost)
+    lost.restart()
+    cluster.until(lambda: not first.node.state.view.peers[lost.id].data_known)
+    tell(first, lost.node.state.bus.about_job(kinds.WILLQUEUE, job_id))
+    cluster.heal()
+    cluster.run(seconds=10)
+    assert lost.id in lists_of(first, job_id)
+    assert lost.id not in lists_of(third, job_id)
+    assert not first.node.state.lifecycle.table.settling
 
 
 def test_a_job_whose_copies_are_confirmed_before_a_restart_asks_again() -> None:

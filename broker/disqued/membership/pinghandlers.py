@@ -119,7 +119,7 @@ def _learn(state: NodeState, peer: Peer, frame: Frame) -> None:
         peer.external = b""
         peer.data_known = False
         if known:
-            state.lifecycle.table.begin_era()
+            state.lifecycle.table.begin_era(peer.id)
             state.events.peer_restarted(peer)
     if frame.tls_port != peer.tls_port:
         peer.tls_port = frame.tls_port

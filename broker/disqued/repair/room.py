@@ -20,7 +20,7 @@ from disqued.repair.counters import REBUILT
 from disqued.repair.dataidfile import DataIdFile
 from disqued.repair.liveness import Liveness
 from disqued.repair.rebuilding import Rebuilding
-from disqued.repair.survey import Survey, is_since
+from disqued.repair.survey import Survey
 
 if TYPE_CHECKING:
     from disqued.core.telemetry.fields import Fields
@@ -115,7 +115,7 @@ class RepairRoom(Room):
         if before and data_id != before:
             table = self.state.lifecycle.table
             if era < 0:
-                table.begin_era()
+                table.begin_era(peer.id)
                 era = int(table.era)
             self._losses[peer.id] = era
             self.state.host.log("notice", f"Node {peer.id.decode('ascii', 'replace')} came back without its jobs")
@@ -125,7 +125,8 @@ class RepairRoom(Room):
 
     def peer_restarted(self, peer: Peer) -> None:
         """It will say whether it has its jobs."""
-        self._restarted[peer.id] = int(self.state.lifecycle.table.era)
+        if peer.features & kinds.FEATURE_REPAIR:
+            self._restarted[peer.id] = int(self.state.lifecycle.table.era)
 
     def peer_forgotten(self, peer: Peer) -> None:
         """Its copies do not count any more."""
@@ -140,8 +141,9 @@ class RepairRoom(Room):
 
     def copy_confirmed(self, job: Job, peer: Peer, had: i64) -> None:  # noqa: ARG002 - it has the job
         """Note that a node has a copy; if the job is done, tell it so."""
-        if peer.id in self._restarted or peer.id in self._losses or peer.id in self.survey.losses:
-            self._note_fresh(job, peer)
+        table = self.state.lifecycle.table
+        if table.settling:
+            table.note_seen(job, (peer.id,))
         if peer.features & kinds.FEATURE_REPAIR and not job.is_dummy:
             delivered = job.delivered
             if delivered is None or not lists(delivered, peer.id):
@@ -149,25 +151,6 @@ class RepairRoom(Room):
                 if job.state == ACKED:
                     send_setack(self.state, job, peer)
         self.rebuilding.note_confirmed(job, peer)
-
-    def _note_fresh(self, job: Job, peer: Peer) -> None:
-        """A node that started again has this job: no survey may remove it from the holders.
-
-        The era of the job becomes the present one, so what other nodes lost must be removed now. That is impossible
-        while another node has not said what it has.
-        """
-        for node_id in self._restarted:
-            if node_id != peer.id:
-                return
-        if job.state == ACKED:
-            return
-        lost = dict(self.survey.losses)
-        lost.update(self._losses)
-        gone = [node_id for node_id, era in lost.items() if node_id != peer.id and not is_since(job.era, era)]
-        delivered = job.delivered
-        if delivered is not None:
-            job.delivered = self.state.holders.without(delivered, tuple(gone))
-        job.era = self.state.lifecycle.table.era
 
     # --- what drives it -----------------------------------------------------------------------------------------------
 
@@ -201,6 +184,8 @@ class RepairRoom(Room):
         self.data.visit()
         if self.liveness.refresh():
             self._want(0)
+        if state.lifecycle.table.settling and not (self._restarted or self._losses or self.survey.active):
+            state.lifecycle.table.settle()
         left: i64 = self.under_replicated
         if left < self._least or not self.waits_for():
             self._progress_ms = state.now_ms

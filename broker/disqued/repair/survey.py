@@ -2,7 +2,8 @@
 
 A node that came back without its jobs is removed from the list of each job that it held, unless it got the job again
 since then. The era of a job says that (`Job.era`): this node began a new era when it saw that the other one had started
-again, so every job that is registered later, or that the other node confirms later, is of that era or a later one.
+again, so every job that is registered later is of that era or a later one. Which older jobs the other node was seen to
+have since then is noted (`JobTable.seen`).
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ class Survey:
                 return True
             looks -= 1
             if job.repl > 1 and job.retry_s > 0 and job.state != ACKED and job.state != WAIT_REPL:
-                reason: i64 = RESTARTED if self.losses and self.correct(job, NOBODY) else MISSING
+                reason: i64 = RESTARTED if self.losses and self._correct(job) else MISSING
                 if not is_since(job.era, self._era):
                     job.era = self._era
                 if self._liveness.is_short(job) and job.id not in rebuilds:
@@ -102,14 +103,14 @@ class Survey:
                     self._note(job, reason)
         return False
 
-    def correct(self, job: Job, confirmed: NodeIds) -> bool:
-        """Remove the nodes that lost the job from its holders, except those that `confirmed` it. True if there are."""
+    def _correct(self, job: Job) -> bool:
+        """Remove the nodes that lost the job from its holders, but for those that were seen to have it since."""
         delivered = job.delivered
         if delivered is None:
             return False
         lost = self._lost_in(int(job.era))
-        if confirmed:
-            lost = self._state.holders.without(lost, confirmed)
+        if lost:
+            lost = self._state.holders.without(lost, self._state.lifecycle.table.seen.get(job.id, NOBODY))
         kept = self._state.holders.without(delivered, lost)
         job.delivered = kept
         return kept is not delivered

@@ -55,6 +55,8 @@ def _take(state: NodeState, peer: Peer, job: Job, sent_holders: bytes, message_f
         elif known.state == WAIT_REPL and state.view.node_id not in delivered:
             return  # this node adds it too, and will not keep it
         known.delivered = holders.union(delivered, listed)
+        if state.lifecycle.table.settling:
+            state.lifecycle.table.note_seen(known, holders.without(listed, delivered))
         state.lifecycle.merge_attributes(known, job.extra)
         had = answer_about(known, job, state.now_ms)
         job = known

@@ -14,10 +14,12 @@ from typing import Final, TypeVar
 from mypy_extensions import i64
 
 from disqued.core.jobs.attributes import ORIGIN_ID
-from disqued.core.jobs.job import Job
+from disqued.core.jobs.job import NOBODY, Job, NodeIds
 
 SHARDS: Final = 256
 LAST_ERA: Final = 255
+MOST_SEEN: Final = 100_000
+"""A bound on the memory."""
 _CELLS_PER_SHARD: Final = 64
 _SMALL_DICT_BYTES: Final = 4096
 _ENTRY_BYTES: Final = 200
@@ -67,10 +69,29 @@ class JobTable:
         """The successors of jobs that were moved, by the ID of the first job of their chain."""
         self.era: i64 = 0
         """Changes when another node starts again; from 0 to 255. See `Job.era`."""
+        self.settling: bool = False
+        """Whether it is not known yet for all jobs what a node that started again has lost. Meanwhile it is noted which
+        nodes are seen to have which jobs of former eras."""
+        self.seen: dict[bytes, NodeIds] = {}
+        """These nodes, by the ID of the job."""
 
-    def begin_era(self) -> None:
+    def begin_era(self, node_id: bytes) -> None:
         """Another node started again: jobs that are registered from now on have another era."""
         self.era = (self.era + 1) & LAST_ERA
+        self.settling = True
+        for job_id, node_ids in self.seen.items():
+            if node_id in node_ids:
+                self.seen[job_id] = tuple([seen for seen in node_ids if seen != node_id])
+
+    def note_seen(self, job: Job, node_ids: NodeIds) -> None:
+        """Note that nodes have a job now. Call it only while `settling`."""
+        if job.era != self.era and len(self.seen) < MOST_SEEN:
+            self.seen[job.id] = self.seen.get(job.id, NOBODY) + node_ids
+
+    def settle(self) -> None:
+        """It is known what nodes that started again have lost."""
+        self.settling = False
+        self.seen = {}
 
     def get(self, job_id: bytes) -> Job | None:
         """The job with this well-formed ID, or None."""
