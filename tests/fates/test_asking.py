@@ -23,6 +23,7 @@ from disqued.core.fates.fate import (
 from disqued.core.fates.watches import Watcher
 from disqued.fates import askers, asking
 from disqued.fates.payload import MOST_ASKED, pack_answer, pack_questions, unpack_answers
+from disqued.fates.room import fates_of
 from fates.asking import add, scripted
 from metrics.pages import scrape
 
@@ -386,9 +387,9 @@ def test_a_malformed_answer_is_ignored(local: LocalNode, payload: bytes) -> None
 
 
 def test_no_more_questions_are_remembered_than_there_is_room_for(
-    local: LocalNode, monkeypatch: pytest.MonkeyPatch
+    local: LocalNode,
 ) -> None:
-    monkeypatch.setattr(askers, "MOST_REMEMBERED", 1)
+    fates_of(local.node.state).askers.most = 1
     peer = scripted(local)
     peer.deliver(peer.link, peer.writer.other(kinds.JOBASK, pack_questions([JOB, JOB[:-1] + b"3"])))
     assert len(local.node.state.lifecycle.watched) == 1

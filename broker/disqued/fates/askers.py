@@ -24,6 +24,7 @@ class Askers:
         self._state = state
         self._ends: deque[tuple[i64, bytes, bytes]] = deque()
         """When a question may be over, its job and its node; the earliest first."""
+        self.most = MOST_REMEMBERED
         self.count = 0
         """How many questions are remembered."""
 
@@ -33,7 +34,7 @@ class Askers:
         watched = state.lifecycle.watched.get(job_id)
         known = watched is not None and node_id in watched.askers
         if not known:
-            if self.count >= MOST_REMEMBERED:
+            if self.count >= self.most:
                 state.counters.add(WATCHES_REFUSED)
                 return
             self.count += 1
