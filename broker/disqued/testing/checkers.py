@@ -17,6 +17,7 @@ from disqued.core.memory.accounting import (
     body_bytes,
     queue_bytes,
 )
+from disqued.dependencies.parents import CHILD_BYTES, PARENT_BYTES
 from disqued.moves.room import moves_of
 from disqued.replication.room import replication_of
 from disqued.testing.cluster import Cluster, Member
@@ -112,6 +113,8 @@ def check_node(member: Member, history: History) -> None:
     used_bytes += lifecycle.keys.count * KEY_BYTES
     used_bytes += lifecycle.records.used_bytes + WATCH_BYTES * len(lifecycle.watched)
     used_bytes += WAIT_BYTES * sum(len(pattern.waiters) for pattern in lifecycle.patterns.live)
+    held = lifecycle.held
+    used_bytes += PARENT_BYTES * len(held.parents) + CHILD_BYTES * (len(held.jobs) - len(held.fresh) + len(held.gone))
     if used_bytes != lifecycle.memory.used_bytes:
         wrong_bytes = lifecycle.memory.used_bytes - used_bytes
         history.violate(now_ms, f"node {member.number}: the memory count is {wrong_bytes} bytes wrong")

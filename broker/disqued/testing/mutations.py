@@ -21,6 +21,7 @@ from disqued.core.clients.pipeline import Pipeline, Pipelined
 from disqued.core.clients.session import Session
 from disqued.core.cluster.holders import Holders
 from disqued.core.cluster.peer import Link, Peer
+from disqued.core.fates.fate import DEAD, DONE, UNKNOWN, WAITING, Fate
 from disqued.core.host.disk import DiskWork
 from disqued.core.jobs.claims import NODE_BITS
 from disqued.core.jobs.codec import pack_for_bus, pack_plain
@@ -40,6 +41,8 @@ from disqued.core.telemetry.counter import Counters
 from disqued.core.telemetry.traffic import Traffic
 from disqued.delivery import claim
 from disqued.delivery.queued import MESSAGE
+from disqued.dependencies import parents
+from disqued.dependencies.parent import Parent, is_alive, is_over
 from disqued.fates.askers import Askers
 from disqued.federation import jobbatch, yourjobs
 from disqued.membership import authentication
@@ -317,6 +320,35 @@ def _to_the_first(state: NodeState, session: Session, targets: tuple[bytes, ...]
     add_copies(state, session, targets[:1], job, ttl_s)
 
 
+_told = parents.Parents.told
+
+
+def _free_on_unknown(self: parents.Parents, job_id: bytes, fate: Fate, node_id: bytes) -> None:
+    """Take the answer of a node that does not know a parent for the news that it is done."""
+    _told(self, job_id, Fate(DONE) if fate.outcome == UNKNOWN else fate, node_id)
+
+
+def _not_waiting(fate: Fate) -> bool:
+    """Take any answer for the end of a chain, unless the parent waits at that node."""
+    return not is_alive(fate)
+
+
+def _end_at_once(self: parents.Parents, parent: Parent) -> None:
+    """Ask no other node whether a parent can still be done."""
+    parent.gone = b"one node said so"
+    self._tell_children(parent)
+
+
+def _waits(fate: Fate) -> bool:
+    """Do not count dead letters as alive."""
+    return fate.outcome == WAITING
+
+
+def _is_over_or_dead(fate: Fate) -> bool:
+    """Count dead letters as ends."""
+    return fate.outcome == DEAD or is_over(fate)
+
+
 MUTATIONS: Final[dict[str, Mutation]] = {
     "token-without-clock": Mutation(
         "claims of nodes that do not hear each other do not grow",
@@ -332,6 +364,21 @@ MUTATIONS: Final[dict[str, Mutation]] = {
         "a node accepts commands of workers whose job was delivered again",
         "calm",
         patched=((claiming, "refusal", _never_stale),),
+    ),
+    "free-on-unknown": Mutation(
+        "a job runs when a node does not know its parent",
+        "calm",
+        patched=((parents.Parents, "told", _free_on_unknown),),
+    ),
+    "else-at-once": Mutation(
+        "the first node that does not have a parent decides that it can no longer be done",
+        "calm",
+        patched=((parents, "is_over", _not_waiting), (parents.Parents, "doubt", _end_at_once)),
+    ),
+    "else-on-dead": Mutation(
+        "a parent that became a dead letter can no longer be done",
+        "calm",
+        patched=((parents, "is_alive", _waits), (parents, "is_over", _is_over_or_dead)),
     ),
     "ignore-purge-mark": Mutation(
         "jobs that were purged are queued when they come back",

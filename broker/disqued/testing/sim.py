@@ -45,6 +45,7 @@ from disqued.testing.rare import Rarities
 from disqued.testing.repairload import RepairRounds, has_repairs
 from disqued.testing.resultload import ResultClients
 from disqued.testing.settingsload import SettingsClient, SettingsWatch, has_settings
+from disqued.testing.taskload import TaskClients, has_tasks
 from disqued.testing.transitioncheck import TransitionCheck
 from disqued.testing.workload import QUEUES, Observer, Producer, Worker, World
 
@@ -147,6 +148,7 @@ class Simulation:
         self._failing: FailingClients | None = None
         self._purges: PurgeClients | None = None
         self._copies: CopyClients | None = None
+        self._tasks: TaskClients | None = None
         self._settings = SettingsWatch(self.cluster, self.history) if has_settings(seed) else None
 
     def _config(self) -> Config:
@@ -211,6 +213,9 @@ class Simulation:
             self._copies.start()
         if has_claims(self.seed):
             ClaimClients(self.world, self.seed).start()
+        if has_tasks(self.seed):
+            self._tasks = TaskClients(self.world, self.seed)
+            self._tasks.start()
         if self.mix == "calm":
             self._patterns = PatternClients(self.world, 1, 2)
             self._patterns.start()
@@ -226,6 +231,8 @@ class Simulation:
             self.history.violate(self.world.now_ms, "the nodes do not agree about what was purged")
         if self._copies is not None:
             self._copies.check_end()
+        if self._tasks is not None and not self._seen_enough:
+            self._tasks.check_end()
         if self._patterns is not None:
             self._patterns.check_end()
         if self.history.policy:
