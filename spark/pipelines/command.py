@@ -20,7 +20,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import SparkSession
 
-from pyspark_disque.options import BadOption, Use, parse
+from pyspark_disque.options import Use, parse
+from pyspark_disque.optionvalues import BadOption
 
 FAILED: Final = 1
 WRONG: Final = 2

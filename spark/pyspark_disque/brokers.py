@@ -124,11 +124,12 @@ class Brokers:
 
 
 _RETRYABLE: Final = (
-    "NOREPL", "PAUSED", "MAXLEN", "LEAVING", "OOM", "LOADING", "MISCONF", "ERR max number of clients reached",
+    "NOREPL", "NOPARENT", "PAUSED", "MAXLEN", "LEAVING", "CLOCK", "OOM", "LOADING", "MISCONF",
+    "ERR max number of clients reached",
 )  # fmt: skip
 """Prefixes of temporary errors."""
 
 
 def is_retryable(error: DisqueError) -> bool:
-    """Return whether the same request may succeed later: a node is unreachable, or has no room now."""
+    """Return whether the same request may succeed later, or at another node: one is unreachable, or has no room now."""
     return isinstance(error, ConnectionError) or str(error).startswith(_RETRYABLE)

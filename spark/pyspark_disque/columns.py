@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from disqued.client.wire import to_text
 from pyspark_disque.offsets import JobGroup
-from pyspark_disque.options import BadOption
+from pyspark_disque.optionvalues import BadOption
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from pyspark_disque.options import BadOption
+from pyspark_disque.optionvalues import BadOption
 
 Offset: TypeAlias = dict[str, Any]
 """A dictionary of strings, integers and dictionaries, as Spark requires."""

@@ -9,7 +9,6 @@ settings of TLS cannot be pickled, so the options carry the paths of files, and 
 from __future__ import annotations
 
 import difflib
-import re
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,146 +16,32 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from disqued.client import tls_context
-from disqued.client.nodes import parse_address
-from disqued.client.tls import Target, parse_nodes
+from disqued.client.tls import Target
+from pyspark_disque.optionvalues import (
+    MAX_RETAIN_S,
+    STATES,
+    BadOption,
+    Secret,
+    one_of,
+    read_addresses,
+    read_flag,
+    read_name,
+    read_names,
+    read_pattern,
+    read_priority,
+    read_states,
+    seconds,
+    whole,
+)
 
-Use: TypeAlias = Literal["read", "stream", "write", "streamWrite"]
-"""The API that options are passed to: `spark.read`, `spark.readStream`, `df.write` or `df.writeStream`."""
+Use: TypeAlias = Literal["read", "stream", "write", "streamWrite", "results"]
+"""What options are passed to: `spark.read`, `spark.readStream`, `df.write`, `df.writeStream` or `with_results`."""
 
 READING: Final[tuple[Use, ...]] = ("read", "stream")
 WRITING: Final[tuple[Use, ...]] = ("write", "streamWrite")
-ALWAYS: Final = READING + WRITING
+RESULTS: Final[tuple[Use, ...]] = ("results",)
+ALWAYS: Final = READING + WRITING + RESULTS
 DEFAULT_WINDOW_S: Final = 600
-STATES: Final = ("queued", "active", "wait-repl", "acked")
-MAX_SECONDS: Final = (1 << 32) - 1
-"""The broker stores times in 32 bits."""
-MAX_PRIORITY: Final = (1 << 31) - 1
-
-
-class BadOption(ValueError):
-    """An option is unknown, missing or invalid, or conflicts with another one."""
-
-
-class Secret(str):
-    """A string whose value does not appear in messages or plans."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "'***'"
-
-    def __str__(self) -> str:
-        return "***"
-
-    def reveal(self) -> str:
-        """Return the value."""
-        return str.__str__(self)
-
-    def __reduce__(self) -> tuple[type[Secret], tuple[str]]:
-        return Secret, (self.reveal(),)
-
-
-# --- parsers of values ------------------------------------------------------------------------------------------------
-
-
-def _whole(minimum: int, maximum: int) -> Callable[[str], int]:
-    """Return a parser of integers between two bounds."""
-
-    def read(text: str) -> int:
-        if not re.fullmatch(r"[0-9]{1,18}", text.strip()) or not minimum <= int(text) <= maximum:
-            raise BadOption(f"must be an integer between {minimum} and {maximum}")
-        return int(text)
-
-    return read
-
-
-def _priority(text: str) -> int:
-    """Parse an integer of 32 bits with its sign."""
-    if not re.fullmatch(r"-?[0-9]{1,10}", text.strip()) or not -MAX_PRIORITY - 1 <= int(text) <= MAX_PRIORITY:
-        raise BadOption(f"must be an integer between {-MAX_PRIORITY - 1} and {MAX_PRIORITY}")
-    return int(text)
-
-
-_UNITS_S: Final = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
-
-
-def _seconds(minimum: int, maximum: int = MAX_SECONDS) -> Callable[[str], int]:
-    """Return a parser of times in seconds: `30`, `30s`, `15m`, `2h`, `1d`."""
-
-    def read(text: str) -> int:
-        match = re.fullmatch(r"([0-9]{1,12})\s*(s|m|min|h|d)?", text.strip().lower())
-        seconds = int(match[1]) * _UNITS_S[match[2] or ""] if match else -1
-        if not minimum <= seconds <= maximum:
-            raise BadOption(f"must be a time such as 30, 30s, 15m or 2h, between {minimum} s and {maximum} s")
-        return seconds
-
-    return read
-
-
-def read_flag(text: str) -> bool:
-    """Parse `true` or `false`."""
-    if text.strip().lower() not in {"true", "false"}:
-        raise BadOption("must be true or false")
-    return text.strip().lower() == "true"
-
-
-def _one_of(*words: str) -> Callable[[str], str]:
-    """Return a parser of one of several words, case-insensitive."""
-
-    def read(text: str) -> str:
-        for word in words:
-            if word.lower() == text.strip().lower():
-                return word
-        raise BadOption(f"must be one of {', '.join(words)}")
-
-    return read
-
-
-def read_names(text: str) -> tuple[str, ...]:
-    """Parse comma-separated names, without duplicates."""
-    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-    if not names:
-        raise BadOption("must be a comma-separated list with at least one name")
-    return names
-
-
-def _name(text: str) -> str:
-    if not text:
-        raise BadOption("must not be empty")
-    return text
-
-
-def _states(text: str) -> tuple[str, ...]:
-    states = tuple(name.lower() for name in read_names(text))
-    if not set(states) <= set(STATES):
-        raise BadOption(f"must be a comma-separated list of {', '.join(STATES)}")
-    return states
-
-
-def _addresses(text: str) -> Target:
-    """Parse comma-separated addresses and URLs. Errors of the client may quote a password, so they are not repeated."""
-    addresses = read_names(text)
-    try:
-        target = parse_nodes(addresses)
-        for address in target.nodes:
-            parse_address(address)
-    except ValueError:
-        raise BadOption(
-            "must be a comma-separated list of host:port, service names, or URLs disques://[user@]host[:port] that "
-            "agree about TLS and the user"
-        ) from None
-    if target.password is not None:
-        raise BadOption("must not contain a password, because Spark may show this option; use passwordFile")
-    return target
-
-
-def _pattern(text: str) -> str:
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise BadOption(f"must be a Python regular expression: {error}") from None
-    return _name(text)
-
 
 # --- the table --------------------------------------------------------------------------------------------------------
 
@@ -180,7 +65,7 @@ class Option:
 
 OPTIONS: Final[tuple[Option, ...]] = (
     Option(
-        "nodes", "nodes", _addresses, ALWAYS, "required",
+        "nodes", "nodes", read_addresses, ALWAYS, "required",
         "The addresses of the brokers: a comma-separated list of `host:port`, or a service name. One is enough: the "
         "connector discovers the others. A URL `disques://[user@]host[:port]` sets `tls`, and `user`.",
         ("disque.nodes", "kafka.bootstrap.servers", "bootstrap.servers", "servers", "host", "url"),
@@ -191,7 +76,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "nodes.",
     ),
     Option(
-        "user", "user", _name, ALWAYS, "the default user",
+        "user", "user", read_name, ALWAYS, "the default user",
         "The user, sent with the password.", ("username", "kafka.sasl.username"),
     ),
     Option(
@@ -199,7 +84,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "The password, sent with AUTH. Prefer `passwordFile`.", ("auth",),
     ),
     Option(
-        "passwordFile", "password_file", _name, ALWAYS, "none",
+        "passwordFile", "password_file", read_name, ALWAYS, "none",
         "A file that contains the password, on the driver and on every executor, for example a mounted secret.",
     ),
     Option(
@@ -209,33 +94,33 @@ OPTIONS: Final[tuple[Option, ...]] = (
         ("ssl", "kafka.security.protocol"),
     ),
     Option(
-        "tlsCaFile", "tls_ca_file", _name, ALWAYS, "those of the system",
+        "tlsCaFile", "tls_ca_file", read_name, ALWAYS, "those of the system",
         "A PEM file of the authorities to trust, on the driver and on every executor, for example a mounted secret.",
         ("cacert", "kafka.ssl.truststore.location"),
     ),
     Option(
-        "tlsCertFile", "tls_cert_file", _name, ALWAYS, "none",
+        "tlsCertFile", "tls_cert_file", read_name, ALWAYS, "none",
         "A PEM file with the certificate of the client, for nodes that require one. It is needed on the driver and on "
         "every executor.",
         ("cert", "kafka.ssl.keystore.location"),
     ),
     Option(
-        "tlsKeyFile", "tls_key_file", _name, ALWAYS, "`tlsCertFile`",
+        "tlsKeyFile", "tls_key_file", read_name, ALWAYS, "`tlsCertFile`",
         "A PEM file with the key of `tlsCertFile`, not encrypted. It is needed on the driver and on every executor.",
         ("kafka.ssl.keystore.key",),
     ),
     Option(
-        "timeout", "timeout_s", _seconds(1, 3600), ALWAYS, "30s",
+        "timeout", "timeout_s", seconds(1, 3600), ALWAYS, "30s",
         "How long to wait for a reply of a node.", ("commandTimeoutMs", "connectTimeoutMs"),
     ),
     Option(
-        "giveUpAfter", "give_up_after_s", _seconds(0, 86400), ALWAYS, "2m",
+        "giveUpAfter", "give_up_after_s", seconds(0, 86400), ALWAYS, "2m",
         "How long to retry after temporary errors: no node can be reached, too few nodes for the copies, a full or "
         "paused queue, or out of memory. Then the task fails.",
         ("maxRetries", "kafka.retries"),
     ),
     Option(
-        "queue", "queue", _name, ALWAYS, "see description",
+        "queue", "queue", read_name, READING + WRITING, "see description",
         "The queue to read or to write to. A read needs exactly one of `queue`, `queues` and `queuePattern`. A write "
         "needs this option or a column `queue`; the option overrides the column.",
         ("topic", "subscribe", "assign"),
@@ -245,7 +130,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "A comma-separated list of queues to read.", ("topics",),
     ),
     Option(
-        "queuePattern", "queue_pattern", _pattern, READING, "see `queue`",
+        "queuePattern", "queue_pattern", read_pattern, READING, "see `queue`",
         "A regular expression: reads all queues whose whole name matches. It is evaluated again for each batch.",
         ("subscribePattern",),
     ),
@@ -260,24 +145,24 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "each job, as with `includeMetadata`.",
     ),
     Option(
-        "numPartitions", "num_partitions", _whole(1, 100_000), READING, "2 per node",
+        "numPartitions", "num_partitions", whole(1, 100_000), READING, "2 per node",
         "The number of tasks of a batch.", ("minPartitions",),
     ),
     Option(
-        "maxJobsPerTrigger", "max_jobs_per_trigger", _whole(1, 1_000_000), ("stream",), "10000",
+        "maxJobsPerTrigger", "max_jobs_per_trigger", whole(1, 1_000_000), ("stream",), "10000",
         "The maximum number of jobs in a micro-batch.", ("maxOffsetsPerTrigger", "maxRatePerPartition"),
     ),
     Option(
-        "minJobsPerTrigger", "min_jobs_per_trigger", _whole(1, 1_000_000), ("stream",), "1",
+        "minJobsPerTrigger", "min_jobs_per_trigger", whole(1, 1_000_000), ("stream",), "1",
         "The minimum number of queued jobs that starts a micro-batch before `maxTriggerDelay`.",
         ("minOffsetsPerTrigger",),
     ),
     Option(
-        "maxTriggerDelay", "max_trigger_delay_s", _seconds(1), ("stream",), "15m",
+        "maxTriggerDelay", "max_trigger_delay_s", seconds(1), ("stream",), "15m",
         "The longest time that a micro-batch is delayed because fewer than `minJobsPerTrigger` jobs are queued.",
     ),
     Option(
-        "ackMode", "ack_mode", _one_of("onCommit", "fast"), READING, "onCommit",
+        "ackMode", "ack_mode", one_of("onCommit", "fast"), READING, "onCommit",
         "How to acknowledge processed jobs: `onCommit` uses ACKJOB. `fast` uses FASTACK, which needs fewer messages, "
         "but may deliver jobs again after a failure.",
     ),
@@ -287,7 +172,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "acknowledged or deleted it, or it expired. `false` continues without the job and logs a warning.",
     ),
     Option(
-        "states", "states", _states, ("read",), "queued",
+        "states", "states", read_states, ("read",), "queued",
         f"The states of the jobs to read, a comma-separated list of {', '.join(f'`{state}`' for state in STATES)}. "
         "With any state other than `queued`, a job has a row for each node that holds a copy.",
     ),
@@ -303,55 +188,69 @@ OPTIONS: Final[tuple[Option, ...]] = (
         "Whether to remove the jobs from the queue and acknowledge them, instead of only reading them.",
     ),
     Option(
-        "maxJobs", "max_jobs", _whole(1, 10**12), ("read",), "all",
+        "maxJobs", "max_jobs", whole(1, 10**12), ("read",), "all",
         "The maximum number of rows of a batch read.", ("limit",),
     ),
     Option(
-        "mode", "mode", _one_of("atLeastOnce", "deduplicated"), WRITING, "atLeastOnce",
+        "mode", "mode", one_of("atLeastOnce", "deduplicated"), WRITING, "atLeastOnce",
         "How to handle rows that may have been added already: `atLeastOnce` adds them again. `deduplicated` adds each "
         "row with a key, by which the broker recognizes duplicates.",
     ),
     Option(
-        "window", "window_s", _seconds(1, 86400), WRITING, "10m",
+        "window", "window_s", seconds(1, 86400), WRITING, "10m",
         "How long the broker remembers a key, for `deduplicated`. Make it longer than a task with all its attempts, or "
         "the restart of a stream, can take. Each key uses about 270 bytes of memory at the broker.",
     ),
     Option(
-        "writeId", "write_id", _name, ("write",), "random",
+        "writeId", "write_id", read_name, ("write",), "random",
         "The name of this write in the keys of `deduplicated`. If you run a write again with the same name, only the "
         "missing rows are added.",
         ("transactionalId", "kafka.transactional.id", "txnAppId"),
     ),
-    Option("delay", "delay_s", _seconds(0), WRITING, "0", "The time before a job is delivered first."),
+    Option("delay", "delay_s", seconds(0), WRITING, "0", "The time before a job is delivered first."),
     Option(
-        "retry", "retry_s", _seconds(0), WRITING, "the broker's",
+        "retry", "retry_s", seconds(0), WRITING, "the broker's",
         "The time after which a job that is not acknowledged is delivered again. 0 means at most once, and requires "
         "`replicate` 1.",
     ),
     Option(
-        "ttl", "ttl_s", _seconds(1), WRITING, "the broker's",
+        "ttl", "ttl_s", seconds(1), WRITING, "the broker's",
         "The time after which a job expires, whether it was delivered or not.",
     ),
     Option(
-        "replicate", "replicate", _whole(1, 65535), WRITING, "the broker's",
+        "replicate", "replicate", whole(1, 65535), WRITING, "the broker's",
         "The number of nodes that must have a copy of a job before it counts as added.",
     ),
     Option(
-        "replicateTimeout", "replicate_timeout_s", _seconds(1, 3600), WRITING, "5s",
+        "replicateTimeout", "replicate_timeout_s", seconds(1, 3600), WRITING, "5s",
         "How long the broker may take to place the copies before it reports an error.",
     ),
     Option(
-        "maxlen", "maxlen", _whole(1, 10**12), WRITING, "none",
+        "maxlen", "maxlen", whole(1, 10**12), WRITING, "none",
         "The maximum length of the queue on a node. The write waits while the queue is full.",
     ),
     Option(
-        "priority", "priority", _priority, WRITING, "0",
+        "priority", "priority", read_priority, WRITING, "0",
         "The priority of the jobs: those with a higher one are delivered first. Not for nodes of the original.",
     ),
     Option(
         "async", "asynchronous", read_flag, WRITING, "false",
         "Whether to add jobs without waiting for the copies. This is faster, but a node that fails may lose jobs that "
         "it has just accepted.",
+    ),
+    Option(
+        "retain", "retain_s", seconds(0, MAX_RETAIN_S), WRITING, "the queue's",
+        "How long the nodes remember how a job ended, and with which result, at most 30 days.",
+    ),
+    Option(
+        "otherwise", "otherwise", one_of("dead", "run", "drop"), WRITING, "dead",
+        "What happens to a job if one that it waits for (column `after`) can no longer be done: `dead` makes it a dead "
+        "letter, `run` runs it without, `drop` deletes it.",
+    ),
+    Option(
+        "wait", "wait_s", seconds(0), RESULTS, "0",
+        "How long a task waits for jobs that have not ended, from its first row on. Then they have the outcome "
+        "`waiting`.",
     ),
 )  # fmt: skip
 
@@ -402,6 +301,9 @@ class Options:
     maxlen: int | None = None
     priority: int | None = None
     asynchronous: bool = False
+    retain_s: int | None = None
+    otherwise: str | None = None
+    wait_s: int = 0
 
     @property
     def deduplicated(self) -> bool:
@@ -503,6 +405,7 @@ def _unknown(name: str) -> str:
 
 _PLACES: Final[dict[Use, str]] = {
     "read": "spark.read", "stream": "spark.readStream", "write": "df.write", "streamWrite": "df.writeStream",
+    "results": "with_results",
 }  # fmt: skip
 
 

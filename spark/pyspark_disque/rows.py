@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pyarrow as pa
 
-from pyspark_disque.options import DEFAULT_WINDOW_S, BadOption, Options
+from pyspark_disque.options import DEFAULT_WINDOW_S, Options
+from pyspark_disque.optionvalues import BadOption
 from pyspark_disque.schema import IGNORED, SINK
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ _ARGUMENTS: Final[tuple[tuple[str, bytes, Callable[[Options], int | None]], ...]
     ("maxlen", b"MAXLEN", lambda options: options.maxlen),
     ("priority", b"PRIORITY", lambda options: options.priority),
     ("meta", b"META", lambda _: None),
+    ("retain", b"RETAIN", lambda options: options.retain_s),
 )
 """The column, the ADDJOB argument, and the option that overrides the column: numbers, and bytes without an option."""
 
@@ -77,6 +79,9 @@ class Layout:
     timeout_ms: int
     fixed: Command
     varying: tuple[tuple[int, bytes], ...]
+    job_id: int | None = None
+    after: int | None = None
+    otherwise: int | bytes | None = None
 
     @classmethod
     def of(cls, schema: StructType, options: Options) -> Layout:
@@ -96,6 +101,13 @@ class Layout:
             )
         if "key" in at and options.write_id is not None:
             raise BadOption("the option writeId and the column key conflict; remove one of them")
+        if "job_id" in at and options.deduplicated:
+            raise BadOption(
+                "the column job_id and the mode deduplicated conflict; remove one of them: a row with an ID is one job "
+                "anyway"
+            )
+        if "after" not in at and (options.otherwise is not None or "otherwise" in at):
+            raise BadOption("otherwise is for jobs that wait for others; add a column after with their IDs")
         return cls(
             body=at["body"],
             queue=at["queue"] if options.queue is None else options.queue.encode(),
@@ -105,6 +117,9 @@ class Layout:
             varying=tuple(
                 (at[name], word) for name, word, option in _ARGUMENTS if name in at and option(options) is None
             ),
+            job_id=at.get("job_id"),
+            after=at.get("after"),
+            otherwise=at.get("otherwise") if options.otherwise is None else options.otherwise.encode(),
         )
 
     def slices(self, batches: Iterable[pa.RecordBatch], partition: int, prefix: bytes = b"") -> Iterator[Slice]:
@@ -113,7 +128,7 @@ class Layout:
         With a `prefix`, the key of a row is the prefix and its number in the partition. A column `key` overrides that.
 
         Raises:
-            BadRow: a row has no body, queue or key.
+            BadRow: a row has no body, queue, key or ID, or a parent without one.
         """
         first = 0
         for batch in batches:
@@ -134,6 +149,12 @@ class Layout:
             column = piece.column(index)
             values = column.to_pylist() if pa.types.is_integer(column.type) else _bytes(column)
             tails = [tail if value is None else (*tail, word, value) for tail, value in zip(tails, values, strict=True)]
+        if self.after is not None:
+            parents = self._parents(piece, where, self.after)
+            tails = [(*tail, *words) for tail, words in zip(tails, parents, strict=True)]
+        if self.job_id is not None:
+            ids = where.required("job_id", _bytes(piece.column(self.job_id)), shortest=1)
+            tails = [(*tail, b"ID", job_id) for tail, job_id in zip(tails, ids, strict=True)]
         slots = [partition] * count
         keys: list[bytes] = []
         if self.key is not None:
@@ -148,6 +169,32 @@ class Layout:
             (b"ADDJOB", queue, body, timeout_ms, *tail) for queue, body, tail in zip(queues, bodies, tails, strict=True)
         ]
         return Slice(first, commands, slots)
+
+    def _parents(self, piece: pa.RecordBatch, where: _Position, after: int) -> list[Command]:
+        """Return the arguments of each row that name its parents."""
+        parents = _lists(piece.column(after))
+        where.required("after", [None if None in ids else b"" for ids in parents])
+        if isinstance(self.otherwise, int):
+            actions = _bytes(piece.column(self.otherwise))
+        else:
+            actions = [self.otherwise] * len(parents)
+        return [
+            (*(word for parent in ids if parent is not None for word in (b"AFTER", parent)), *_otherwise(ids, action))
+            for ids, action in zip(parents, actions, strict=True)
+        ]
+
+
+def _otherwise(parents: list[bytes | None], action: bytes | None) -> Command:
+    """Return the arguments for a parent that can no longer be done; none for a job without parents."""
+    return (b"ELSE", action) if parents and action is not None else ()
+
+
+def _lists(column: pa.Array) -> list[list[bytes | None]]:
+    """Return a column of arrays, or of single values, as lists of bytes; null is an empty list."""
+    if not pa.types.is_list(column.type) and not pa.types.is_large_list(column.type):
+        return [[] if value is None else [value] for value in _bytes(column)]
+    rows: list[list[str | None] | None] = column.to_pylist()
+    return [[None if value is None else value.encode() for value in row or ()] for row in rows]
 
 
 @dataclass(frozen=True, slots=True)

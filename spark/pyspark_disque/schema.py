@@ -16,6 +16,10 @@
 | `dead_since` | timestamp | with `includeAttributes` | ignored |
 | `delay`, `retry`, `ttl`, `replicate`, `maxlen` | integer | - | optional, times in seconds; null is the default |
 | `key` | string or binary | - | optional, for `mode` `deduplicated`; not null |
+| `job_id` | string | - | optional, the ID of the new job; not null |
+| `retain` | integer | - | optional, seconds |
+| `after` | array of strings, or string | - | optional, the IDs of the parents; null or empty for none |
+| `otherwise` | string | - | optional, `dead`, `run` or `drop`; for rows with parents |
 
 The module does not import Spark, so every task can import it.
 """
@@ -35,6 +39,7 @@ ATTRIBUTES: Final = (
 TEXT: Final = ("string",)
 BYTES: Final = ("string", "binary")
 WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
+IDS: Final = ("array<string>", "string")
 
 SINK: Final[dict[str, tuple[str, ...]]] = {
     "queue": TEXT,
@@ -47,6 +52,10 @@ SINK: Final[dict[str, tuple[str, ...]]] = {
     "key": BYTES,
     "priority": WHOLE,
     "meta": BYTES,
+    "job_id": TEXT,
+    "retain": WHOLE,
+    "after": IDS,
+    "otherwise": TEXT,
 }
 """The columns that the sink accepts, with their types (`DataType.simpleString`)."""
 IGNORED: Final = frozenset(

@@ -12,6 +12,9 @@ decides what this means for the rows:
   and a `window` that is longer than all runs. Jobs that another run would find by their keys are not rolled back: the
   broker would answer that run with the ID of an acknowledged job, and the row would be lost.
 
+With a column `job_id`, each row names its job, and any node adds it once. For the same reason, such jobs are not rolled
+back.
+
 A rollback acknowledges the jobs (`senders.roll_back`). It cannot undo jobs that a worker has already run.
 """
 
@@ -31,7 +34,8 @@ from disqued.client import DisqueError
 from pyspark_disque.addedjobs import AddedJobs
 from pyspark_disque.brokers import Brokers
 from pyspark_disque.clock import Clock
-from pyspark_disque.options import BadOption, Options
+from pyspark_disque.options import Options
+from pyspark_disque.optionvalues import BadOption
 from pyspark_disque.rows import Layout
 from pyspark_disque.senders import AnyNode, HomeNode, Sender, roll_back
 
@@ -63,6 +67,11 @@ class WritePlan:
     layout: Layout
     members: tuple[str, ...]
 
+    @property
+    def is_found_again(self) -> bool:
+        """Whether another run of a task finds the jobs of the first one, so that they must not be rolled back."""
+        return self.options.deduplicated or self.layout.job_id is not None
+
     def add(self, batches: Iterable[RecordBatch], partition: int, name: str) -> CommitMessage:
         """Add the rows of one partition. `name` is the prefix of generated keys.
 
@@ -85,7 +94,7 @@ class WritePlan:
                 for part in self.layout.slices(batches, partition, prefix):
                     sender.send(part)
             except Exception:
-                if not self.options.deduplicated:
+                if not self.is_found_again:
                     _roll_back(brokers, added.packed())
                 raise
         return CommitMessage(added.rows, added.packed(IDS_SENT))
@@ -154,7 +163,8 @@ class BatchSink(DataSourceArrowWriter):
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Roll back the reported jobs, on the driver, unless another write may use the same keys."""
         options, layout = self._plan.options, self._plan.layout
-        if not options.deduplicated or (options.write_id is None and layout.key is None):
+        has_names_of_its_own = options.deduplicated and options.write_id is None and layout.key is None
+        if has_names_of_its_own or not self._plan.is_found_again:
             self._plan.roll_back(messages)
 
 
@@ -185,5 +195,5 @@ class StreamSink(DataSourceStreamArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803 - Spark's name
         """Roll back the reported jobs, unless a replay of the batch uses the same keys."""
-        if not self._plan.options.deduplicated:
+        if not self._plan.is_found_again:
             self._plan.roll_back(messages)

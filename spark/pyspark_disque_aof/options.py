@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pyspark_disque.options import BadOption, read_flag, read_names
+from pyspark_disque.optionvalues import BadOption, read_flag, read_names
 
 ROWS: Final = ("jobs", "records")
 DEFAULT_PARTITION_BYTES: Final = 256 << 20

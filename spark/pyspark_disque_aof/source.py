@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from disqued.persistence.parse import Damage, Entry
-from pyspark_disque.options import BadOption
+from pyspark_disque.optionvalues import BadOption
 from pyspark_disque_aof import rows
 from pyspark_disque_aof.files import AofDamaged, AofFile, damage_error, find, read_items
 from pyspark_disque_aof.options import AofOptions, parse

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from disqued.client import AuthenticationRequired, ConnectionFailed, ResponseError
+from disqued.client import AuthenticationRequired, ClockError, ConnectionFailed, NoParent, ResponseError
 from pyspark_disque.brokers import Brokers, is_retryable
 from pyspark_disque.options import Options
 from support.cluster import RealCluster
@@ -43,6 +43,8 @@ def test_error_names_the_addresses_when_no_node_can_be_reached() -> None:
     [
         (ConnectionFailed("away"), True),
         (ResponseError("NOREPL too few"), True),
+        (NoParent("NOPARENT too few nodes know it"), True),
+        (ClockError("CLOCK the clock of this node is ahead"), True),
         (ResponseError("ERR max number of clients reached"), True),
         (ResponseError("ERR syntax error"), False),
         (AuthenticationRequired("NOAUTH Authentication required."), False),

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import pytest
 
 from pyspark_disque.offsets import BEGINNING, JobGroup, Manifest, decode_offset, encode_offset, split
-from pyspark_disque.options import BadOption
+from pyspark_disque.optionvalues import BadOption
 
 ALPHABET = string.ascii_letters + string.digits + "+/"
 NODES = ("a" * 40, "b" * 40, "c" * 40)

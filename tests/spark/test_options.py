@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from disqued.testing.certificates import Authority
-from pyspark_disque.options import ALWAYS, OPTIONS, BadOption, Option, Secret, Use, parse
+from pyspark_disque.options import ALWAYS, OPTIONS, Option, Use, parse
+from pyspark_disque.optionvalues import BadOption, Secret
 from pyspark_disque.schema import ATTRIBUTES, IGNORED, METADATA, SINK, SOURCE, source_schema
 
 SAMPLES = {
@@ -22,7 +23,7 @@ SAMPLES = {
     "pushDownFilters": "true",
     "mode": "DEDUPLICATED", "window": "2h", "writeId": "w", "delay": "5", "retry": "30s", "ttl": "1d",
     "replicate": "2", "replicateTimeout": "9", "maxlen": "3", "async": "true", "includeAttributes": "true",
-    "priority": "-5",
+    "priority": "-5", "retain": "2h", "otherwise": "Drop", "wait": "10m",
 }  # fmt: skip
 """A valid text for each option."""
 VALUES: dict[str, object] = {
@@ -35,6 +36,7 @@ VALUES: dict[str, object] = {
     "pushDownFilters": True,
     "mode": "deduplicated", "window": 7200, "writeId": "w", "delay": 5, "retry": 30, "ttl": 86400,
     "replicate": 2, "replicateTimeout": 9, "maxlen": 3, "async": True, "includeAttributes": True, "priority": -5,
+    "retain": 7200, "otherwise": "drop", "wait": 600,
 }  # fmt: skip
 """The value of each sample."""
 NEEDS = {
@@ -90,7 +92,7 @@ def test_foreign_or_misspelled_name_is_rejected_with_the_right_name(name: str, r
 
 
 def test_unknown_name_is_rejected_with_all_names() -> None:
-    with pytest.raises(BadOption, match=r"unknown option zzz; the options are nodes, .*, async"):
+    with pytest.raises(BadOption, match=r"unknown option zzz; the options are nodes, .*, wait"):
         parse({**complete("read"), "zzz": "x"}, "read")
 
 
@@ -146,6 +148,7 @@ def test_conflicting_options_are_rejected_by_name(use: Use, given: dict[str, str
         ("read", "queuePattern", "("), ("read", "maxJobs", "-1"), ("read", "numPartitions", "1.5"),
         ("stream", "maxJobsPerTrigger", "1000001"), ("stream", "ackMode", "never"), ("write", "mode", "exactlyOnce"),
         ("write", "window", "2d"), ("write", "ttl", "0"), ("write", "replicate", "0"), ("write", "maxlen", "many"),
+        ("write", "retain", "31d"), ("write", "otherwise", "wait"), ("results", "wait", "forever"),
         ("write", "priority", "high"), ("write", "priority", "2147483648"), ("write", "priority", "1.5"),
     ],
 )  # fmt: skip

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types
 
-from pyspark_disque.options import BadOption, parse
+from pyspark_disque.options import parse
+from pyspark_disque.optionvalues import BadOption
 from pyspark_disque.rows import SLICE_BYTES, SLICE_ROWS, SLOTS, BadRow, Layout, Slice
 
 KINDS: dict[str, types.DataType] = {
@@ -16,6 +17,7 @@ KINDS: dict[str, types.DataType] = {
     for kind in (
         types.StringType(), types.BinaryType(), types.ByteType(), types.ShortType(), types.IntegerType(),
         types.LongType(), types.DoubleType(), types.TimestampType(), types.VarcharType(9), types.CharType(4),
+        types.ArrayType(types.StringType()),
     )
 }  # fmt: skip
 
@@ -54,6 +56,15 @@ def commands(found: Layout, *batches: dict[str, list[Any]], prefix: bytes = b"")
         ("body string, priority string", {"queue": "q"}, "the column priority must be tinyint"),
         ("body string, delai int", {"queue": "q"}, "unknown column delai; rename it to delay"),
         ("body string, price int", {"queue": "q"}, "unknown column price; drop it, or make it part of the body"),
+        ("body string, after int", {"queue": "q"}, "the column after must be array<string> or string, not int"),
+        ("body string, otherwise string", {"queue": "q"}, "otherwise is for jobs that wait for others; add a column"),
+        ("body string", {"queue": "q", "otherwise": "run"}, "otherwise is for jobs that wait for others; add a column"),
+        ("body string, job_id binary", {"queue": "q"}, "the column job_id must be string, not binary"),
+        (
+            "body string, job_id string",
+            {"queue": "q", "mode": "deduplicated"},
+            "the column job_id and the mode deduplicated conflict",
+        ),
         (
             "body string, key string",
             {"queue": "q"},
@@ -211,6 +222,44 @@ def test_row_without_a_key_is_rejected(key: str | None, state: str) -> None:
     found = layout("body string, key string", queue="q", mode="deduplicated")
     with pytest.raises(BadRow, match=f"the column key must not be {state}: row 1 of partition 4"):
         slices(found, {"body": ["a", "b"], "key": ["k", key]})
+
+
+# --- tasks ------------------------------------------------------------------------------------------------------------
+
+
+def test_parents_are_arguments_of_their_row_and_otherwise_is_only_for_rows_with_parents() -> None:
+    found = layout("body string, after array<string>, otherwise string", queue="q")
+    batch: dict[str, list[Any]] = {
+        "body": ["a", "b", "c", "d"], "after": [["D-1", "D-2"], None, [], ["D-3"]],
+        "otherwise": ["run", "run", "drop", None],
+    }  # fmt: skip
+    assert [words[4:] for words in commands(found, batch)] == [
+        (b"AFTER", b"D-1", b"AFTER", b"D-2", b"ELSE", b"run"),
+        (),
+        (),
+        (b"AFTER", b"D-3"),
+    ]
+
+
+def test_single_parent_is_text_and_the_option_otherwise_overrides_its_column() -> None:
+    found = layout("body string, after string, otherwise string", queue="q", otherwise="drop")
+    batch: dict[str, list[Any]] = {"body": ["a", "b"], "after": ["D-1", None], "otherwise": ["run", "run"]}
+    assert [words[4:] for words in commands(found, batch)] == [(b"AFTER", b"D-1", b"ELSE", b"drop"), ()]
+
+
+def test_null_among_the_parents_is_rejected() -> None:
+    found = layout("body string, after array<string>", queue="q")
+    with pytest.raises(BadRow, match="the column after must not be null: row 1 of partition 4"):
+        slices(found, {"body": ["a", "b"], "after": [["D-1"], ["D-1", None]]})
+
+
+def test_ids_and_retention_are_arguments_of_their_row() -> None:
+    found = layout("body string, job_id string, retain int", queue="q")
+    words = commands(found, {"body": ["a", "b"], "job_id": ["D-1", "D-2"], "retain": [60, None]}, prefix=b"")
+    assert [row[4:] for row in words] == [(b"RETAIN", 60, b"ID", b"D-1"), (b"ID", b"D-2")]
+    with pytest.raises(BadRow, match="the column job_id must not be null: row 0 of partition 4"):
+        slices(found, {"body": ["a"], "job_id": [None], "retain": [60]})
+    assert commands(layout("body string", queue="q", retain="1h"), {"body": ["a"]})[0][4:] == (b"RETAIN", 3600)
 
 
 # --- slices -----------------------------------------------------------------------------------------------------------
