@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from disqued.client import NewJob, adding, calls, failing, fates
+from disqued.client import NewJob, adding, calls, failing, fates, repairs
 from disqued.client.calls import Call
 
 ID = "D-01234567-abcdefghijklmnopqrstuvwx-05a1"
@@ -129,6 +129,8 @@ WORDS: dict[str, tuple[Call[Any], tuple[object, ...]]] = {
     "qconf_unset of all": (calls.qconf_unset("q"), ("QCONF", "q", "UNSET", "*")),
     "qconf_get": (calls.qconf_get("q"), ("QCONF", "q", "GET")),
     "qconf_show": (calls.qconf_show(), ("QCONF", "*", "SHOW")),
+    "repair_status": (repairs.repair_status(), ("CLUSTER", "REPAIR", "STATUS")),
+    "repair_now": (repairs.repair_now(), ("CLUSTER", "REPAIR", "NOW")),
     "hello": (calls.hello(), ("HELLO",)),
     "info": (calls.info("all"), ("INFO", "all")),
     "execute": (calls.execute("CONFIG", "GET", b"*"), ("CONFIG", "GET", b"*")),
@@ -164,6 +166,8 @@ REPEATABLE: dict[str, tuple[Call[Any], bool]] = {
     "wait": (fates.wait("D-1"), True),
     "qcount": (calls.qcount("q"), True),
     "qpurge": (calls.qpurge("q"), True),
+    "repair_status": (repairs.repair_status(), True),
+    "repair_now": (repairs.repair_now(), True),
     "hello": (calls.hello(), True),
     "qconf_set": (calls.qconf_set("q", {"ttl": 1}), True),
     "qconf_unset": (calls.qconf_unset("q"), True),

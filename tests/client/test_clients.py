@@ -459,3 +459,11 @@ def test_job_is_moved(client: Any) -> None:
     [job] = client.get("other")
     assert job.body == b"x"
     assert client.show(job.id).origin_queue == "mail"
+
+
+def test_a_node_says_whether_copies_are_missing(client: Any) -> None:
+    client.add("mail", "x")
+    assert client.repair_now() == "OK"
+    status = client.repair_status()
+    assert (status.enabled, status.done, status.waits_for) == (True, True, "")
+    assert (status.jobs_under_replicated, status.jobs_in_flight, status.jobs_without_node) == (0, 0, 0)

@@ -9,7 +9,7 @@ import pytest
 
 from disqued.client import replies
 from disqued.client.errors import ResponseError, UnexpectedReply
-from disqued.client.values import Added, Hello, Job, JobId, NodeInfo, RedriveStatus
+from disqued.client.values import Added, Hello, Job, JobId, NodeInfo, RedriveStatus, RepairStatus
 from disqued.client.wire import Reply
 
 ID = b"D-01234567-abcdefghijklmnopqrstuvwx-05a1"
@@ -77,3 +77,20 @@ def test_redrive_status_is_decoded_by_name() -> None:
     reply: list[Reply] = [b"state", b"running", b"moved", 3, b"left", 2, b"failed", 1, b"started", 1_700_000_000_000]
     assert replies.redrive_status(reply) == RedriveStatus("running", 3, 2, 1, 1_700_000_000_000)
     assert replies.redrive_status([*reply, b"rate", 500, b"more", b"x"]).rate == 500
+
+
+def test_repair_status_is_decoded_by_name() -> None:
+    reply: list[Reply] = [b"enabled", b"yes", b"done", b"no", b"waits-for", b"jobs with lost copies: 3"]
+    reply += [b"seconds-without-progress", 2, b"jobs-under-replicated", 5, b"jobs-in-flight", 1]
+    reply += [b"jobs-without-node", 2, b"copies-rebuilt", 7, b"more", b"x"]
+    wanted = RepairStatus(
+        enabled=True,
+        done=False,
+        waits_for="jobs with lost copies: 3",
+        seconds_without_progress=2,
+        jobs_under_replicated=5,
+        jobs_in_flight=1,
+        jobs_without_node=2,
+        copies_rebuilt=7,
+    )
+    assert replies.repair_status(reply) == wanted

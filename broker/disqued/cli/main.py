@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 VIEWS = {
     "top": "show a live view of queues, rates and clients",
     "nodes": "list the nodes of the cluster",
+    "repair": "show lost copies of jobs on all nodes, or look for them",
     "queues": "list queues",
     "count": "count the jobs of a queue on all nodes",
     "purge": "delete the jobs of a queue on all nodes",

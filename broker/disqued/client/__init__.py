@@ -73,6 +73,7 @@ from disqued.client.values import (
     QueueSetting,
     QueueStats,
     RedriveStatus,
+    RepairStatus,
     StoredSetting,
 )
 from disqued.client.wire import Argument, Reply
@@ -128,6 +129,7 @@ __all__ = [
     "RateLimited",
     "RedriveStatus",
     "Reject",
+    "RepairStatus",
     "Reply",
     "ResponseError",
     "Retry",

@@ -7,7 +7,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self, TypeVar, Unpack
 
-from disqued.client import adding, calls, failing, fates, progress
+from disqued.client import adding, calls, failing, fates, progress, repairs
 from disqued.client.base import BaseClient, Method
 from disqued.client.calls import Call, Scan
 from disqued.client.consumer import Consumer
@@ -92,6 +92,8 @@ class Client(BaseClient):
     qconf_unset = Method(_one, calls.qconf_unset)
     qconf_get = Method(_one, calls.qconf_get)
     qconf_show = Method(_one, calls.qconf_show)
+    repair_status = Method(_one, repairs.repair_status)
+    repair_now = Method(_one, repairs.repair_now)
     hello = Method(_one, calls.hello)
     info = Method(_one, calls.info)
     ping = Method(_one, calls.ping)

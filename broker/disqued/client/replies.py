@@ -28,6 +28,7 @@ from disqued.client.values import (
     QueueSetting,
     QueueStats,
     RedriveStatus,
+    RepairStatus,
     StoredSetting,
 )
 from disqued.client.wire import Reply, to_text
@@ -245,6 +246,21 @@ def redrive_status(reply: Reply) -> RedriveStatus:
         failed=integer(field("failed")),
         started_ms=integer(field("started")),
         rate=_optional_integer(fields(reply).get("rate")),
+    )
+
+
+def repair_status(reply: Reply) -> RepairStatus:
+    """Decode the reply of CLUSTER REPAIR STATUS."""
+    field = _known(reply, "CLUSTER REPAIR STATUS")
+    return RepairStatus(
+        enabled=text(field("enabled")) == "yes",
+        done=text(field("done")) == "yes",
+        waits_for=text(field("waits-for")),
+        seconds_without_progress=integer(field("seconds-without-progress")),
+        jobs_under_replicated=integer(field("jobs-under-replicated")),
+        jobs_in_flight=integer(field("jobs-in-flight")),
+        jobs_without_node=integer(field("jobs-without-node")),
+        copies_rebuilt=integer(field("copies-rebuilt")),
     )
 
 

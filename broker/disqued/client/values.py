@@ -228,6 +228,26 @@ class RedriveStatus:
     rate: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class RepairStatus:
+    """Whether jobs that have a copy on one node have lost other copies (CLUSTER REPAIR STATUS).
+
+    `enabled` is the directive `repair` of the node. `done` is true if no copy is missing that a node could keep;
+    `waits_for` says why it is not, and is empty otherwise. `jobs_under_replicated` unfinished jobs have too few live
+    copies: other nodes were asked to keep `jobs_in_flight` of them, and for `jobs_without_node` there is no other node.
+    `copies_rebuilt` counts the copies that the node made again since it started.
+    """
+
+    enabled: bool
+    done: bool
+    waits_for: str
+    seconds_without_progress: int
+    jobs_under_replicated: int
+    jobs_in_flight: int
+    jobs_without_node: int
+    copies_rebuilt: int
+
+
 Otherwise: TypeAlias = Literal["dead", "run", "drop"]
 """What happens to a job if one of its parents can no longer be done."""
 

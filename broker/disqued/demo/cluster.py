@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from disqued.client import Client
+from disqued.client import Client, RepairStatus
 from disqued.client.nodes import DEFAULT_PORT
 from disqued.config.options import DEFAULT_HTTP_PORT
 from disqued.testing.ports import LOOPBACK, free_port, is_free
@@ -68,13 +68,10 @@ class BrokerNode:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.stop()
 
-    def repair_status(self) -> dict[str, str]:
-        """Return what CLUSTER REPAIR STATUS says: whether all jobs of the node have their copies."""
-        with Client((self.address,)) as client:
-            words = client.execute("CLUSTER", "REPAIR", "STATUS")
-        assert isinstance(words, list)
-        texts = [word.decode() if isinstance(word, bytes) else str(word) for word in words]
-        return dict(zip(texts[::2], texts[1::2], strict=True))
+    def repair_status(self) -> RepairStatus:
+        """Return whether all jobs of the node have their copies."""
+        with Client((self.address,), discover=False) as client:
+            return client.repair_status()
 
     def jobs(self) -> int:
         """Return the number of jobs that the node holds."""

@@ -168,7 +168,7 @@ class Pipeline:
 
     def _is_whole(self) -> bool:
         """Whether every node says that no job lacks a copy."""
-        return all(node.repair_status()["done"] == "yes" for node in self.cluster.nodes)
+        return all(node.repair_status().done for node in self.cluster.nodes)
 
     def _finish(self, client: Client) -> None:
         job_id = self.account.ids[TOTAL]
@@ -252,4 +252,4 @@ def _stops(task: Task) -> bool:
 
 def _rebuilt(nodes: list[BrokerNode]) -> int:
     """How many copies these nodes made again since they started."""
-    return sum(int(node.repair_status()["copies-rebuilt"]) for node in nodes)
+    return sum(node.repair_status().copies_rebuilt for node in nodes)
