@@ -1,8 +1,9 @@
 """Lost copies, in rounds after a run has ended: nodes without files restart one after the other, and lose nothing.
 
-Each round adds jobs with attributes, restarts one node without its jobs, and waits until no node misses a copy. Then
-every job must have its copies and its attributes, and each lost copy must have been made once. The rounds come after
-all other checks, and not all seeds have them, so that the runs are those from before.
+Each round adds jobs with attributes and one that waits for another job, restarts one node without its jobs, and waits
+until no node misses a copy. Then every job must have its copies and its attributes, jobs that wait must still wait, and
+each lost copy must have been made once. The rounds come after all other checks, and not all seeds have them, so that
+the runs are those from before.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ WHOLE_S: Final = 60
 """The bound within which all copies exist again."""
 _QUEUE: Final = "repaired"
 _JOBS: Final = 12
+_HELD_RETRY_S: Final = 5
 _BODY: Final = "repaired"
 
 
@@ -44,6 +46,8 @@ class RepairRounds:
         self._chance = Random(f"repairs {seed}")  # noqa: S311 - repeatable chance is the point
         self._pass_time = pass_time
         self._jobs: list[bytes] = []
+        self._held: list[bytes] = []
+        """Those that wait for another one, which no worker takes."""
 
     def run(self) -> None:
         """Restart all nodes once."""
@@ -75,6 +79,21 @@ class RepairRounds:
             if isinstance(reply, bytes):
                 self._jobs.append(reply)
             client.disconnect()
+        if self._jobs:
+            self._add_held(member, copies, self._jobs[-1])
+
+    def _add_held(self, member: Member, copies: int, parent: bytes) -> None:
+        """Add a job that waits for another one."""
+        client = member.client()
+        client.send(
+            "ADDJOB", _QUEUE, _BODY, 3000, "REPLICATE", copies, "RETRY", _HELD_RETRY_S, "META", _BODY, "AFTER", parent
+        )
+        self._pass_time(4)
+        reply = None if client.silent else client.next_reply()
+        if isinstance(reply, bytes):
+            self._jobs.append(reply)
+            self._held.append(reply)
+        client.disconnect()
 
     def _wait(self) -> None:
         """Wait until no copy is missing."""
@@ -103,6 +122,8 @@ class RepairRounds:
                 self._violate(f"{job_id!r} has {len(copies)} copies after the restart of node {restarted.number}")
             elif any(job.extra is None or job.extra.get(META) != _BODY.encode() for job in copies):
                 self._violate(f"{job_id!r} lost its attributes")
+            elif job_id in self._held and not all(job.is_held for job in copies):
+                self._violate(f"{job_id!r} does not wait any more")
         if rebuilt > lost + lost // 4 + 2:  # a holder takes over from another one that is late
             self._violate(f"{rebuilt} copies were made again, and {lost} were lost")
 
