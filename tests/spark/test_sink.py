@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -209,6 +210,15 @@ def test_abort_keeps_jobs_that_another_run_finds_by_key(
 ) -> None:
     BatchSink(plan(nodes, queue, mode="deduplicated", writeId="w"), "w").abort([added])
     StreamSink(plan(nodes, queue, mode="deduplicated")).abort([added], 3)
+    assert len(jobs(cluster, queue)) == 700
+
+
+def test_abort_keeps_jobs_with_ids_of_their_own(
+    cluster: RealCluster, nodes: str, queue: str, added: CommitMessage
+) -> None:
+    named = replace(plan(nodes, queue), layout=replace(plan(nodes, queue).layout, job_id=1))
+    BatchSink(named, "w").abort([added])
+    StreamSink(named).abort([added], 3)
     assert len(jobs(cluster, queue)) == 700
 
 
