@@ -30,5 +30,5 @@ def test_job_that_arrives_after_its_acknowledgement_is_not_delivered(cluster: Cl
     tell(third, yourjobs(second.node.state.bus, job, holder=second.id))
     cluster.run(milliseconds=10)
     assert received(worker) == []
-    assert [message.receiver for message in cluster.sent("SETACK", by=third)] == [second]
+    assert [message.receiver for message in cluster.sent("SETREC", by=third)] == [second], "it ended, nobody knows how"
     assert jobs_at(third) == 0, "nobody else knows of it"
