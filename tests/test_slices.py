@@ -84,7 +84,7 @@ def test_nothing_is_done_when_one_of_many_ids_is_wrong(local: LocalNode) -> None
     client = local.client()
     ids = fill(client)
     slow(local)
-    client.send("ACKJOB", *ids, *ids, "nonsense")
+    client.send("ACKJOB", *ids, *ids, "x" * 40)
     assert str(finish(local, client)).startswith("BADID")
     assert qlen(client) == MANY
     assert client.call("PING") == b"PONG"
