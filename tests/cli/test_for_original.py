@@ -6,16 +6,18 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cli.running import TIMEOUT_S
 from disqued.cli.checkaof import main
 from disqued.core.fates.fate import EXPIRED
-from disqued.core.jobs.attributes import DEAD, META, PRIORITY, REASON, i32_value, i64_value
+from disqued.core.jobs.attributes import AFTER, DEAD, META, PRIORITY, REASON, i32_value, i64_value
 from disqued.core.jobs.attributes import of as attributes_of
 from disqued.core.jobs.job import Job
 from disqued.core.jobs.littleendian import read_u32
+from disqued.core.jobs.parents import ELSE_DEAD, ELSE_RUN, pack_parents, with_all_met, with_met
 from disqued.core.lifecycle.records import sealed
 from disqued.node import ROOMS
 from disqued.persistence.fororiginal import Conversion
@@ -47,6 +49,8 @@ RECORDS = (
     recorded(GONE, EXPIRED),
     request((b"ENDRECORD", sealed(b"ENDRECORD", GONE.id))),
 )
+
+EARLY = "the original would deliver it too early"
 
 
 def convert(tmp_path: Path, capsys: pytest.CaptureFixture[str], data: bytes) -> tuple[int, list[str], Path]:
@@ -112,6 +116,57 @@ def test_every_job_is_found_where_the_original_looks_for_it(tmp_path: Path, caps
         assert not behind or checksum_of(packed) == SUM_RIGHT
         unpacked = job_of(entry).job
         assert (unpacked.id, unpacked.queue, unpacked.body, unpacked.extra) == (job.id, job.queue, job.body, None)
+
+
+def child(*parents: Job, met: tuple[Job, ...] = ()) -> Job:
+    """Return a job that waits for these parents, of which some are met."""
+    job = make_job(CHANCE)
+    value = pack_parents([parent.id for parent in parents], ELSE_RUN if met else ELSE_DEAD)
+    for parent in met:
+        value = with_met(value, parent.id)
+    job.queue = b"load"
+    job.extra = attributes_of({AFTER: value, META: b"m"})
+    return job
+
+
+def test_job_that_waits_for_others_is_left_out_and_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    held, half = child(PLAIN, URGENT, FAILED), child(PLAIN, URGENT, met=(PLAIN,))
+    data = kept(PLAIN) + kept(held) + kept(half)
+    status, lines, target = convert(tmp_path, capsys, data)
+    assert (status, lines) == (
+        0,
+        [
+            "LOADJOB: 1 copied, 2 left out",
+            f"Job left out: {held.id.decode()} of queue b'load' waits for {PLAIN.id.decode()} and 2 more; {EARLY}",
+            f"Job left out: {half.id.decode()} of queue b'load' waits for {URGENT.id.decode()}; {EARLY}",
+            "Written to original.aof. disque.aof was not changed.",
+        ],
+    )
+    assert target.read_bytes() == kept(PLAIN)
+
+
+def test_job_whose_parents_are_done_becomes_a_plain_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job = child(PLAIN, URGENT)
+    before = kept(job)
+    assert job.extra is not None
+    job.extra = attributes_of({AFTER: with_all_met(job.extra.values()[AFTER]), META: b"m"})
+    status, lines, target = convert(tmp_path, capsys, before + kept(job))
+    assert (status, lines[:2]) == (
+        0,
+        ["LOADJOB: 1 converted to plain jobs, 1 left out", "Attributes left out: meta 1"],
+    )
+    assert not [line for line in lines if "Job left out" in line]
+    assert target.read_bytes() == kept(plain(job))
+
+
+@pytest.mark.parametrize("ending", [forget, None], ids=["deleted", "ended with a record"])
+def test_held_job_that_ended_later_is_not_missing(
+    ending: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = child(PLAIN)
+    end = recorded(job) if ending is None else ending(job.id)
+    _, lines, _ = convert(tmp_path, capsys, kept(job) + end)
+    assert not [line for line in lines if "Job left out" in line]
 
 
 def test_every_kind_of_record_that_the_original_does_not_know_is_left_out() -> None:

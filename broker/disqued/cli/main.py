@@ -36,6 +36,7 @@ VIEWS = {
     "jobs": "list jobs",
     "dead": "count or list dead letters of the cluster",
     "wait": "wait until jobs have ended",
+    "tree": "draw a job with its parents and children",
     "peek": "show queued jobs with their bodies",
     "console": "open the web console of a node",
     "aof": "inspect append-only files",
