@@ -1,7 +1,8 @@
 """The logs of the jobs of one node.
 
 Nothing is done about a log when its job ends or moves: logs of jobs that are gone are forgotten a little later, and
-holders that the job got since then are sent its log (`visit`). So jobs without a log pay nothing.
+holders that the job got since then are sent its log (`visit`). So jobs without a log pay nothing. A node that confirms
+a copy is sent the log at once (`follow`), because the other holders may stop as soon as no copy is missing.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ class Logs:
                 continue
             if job is None:
                 if self._state.view.leaving:
-                    self._follow(job_id, log)
+                    self._transfer(job_id, log)
                 self.forget(job_id)
             elif job.state != ACKED and self._state.now_ms - log.spread_ms >= _SPREAD_EVERY_MS:
                 self._spread(job, log)
@@ -100,12 +101,22 @@ class Logs:
     def _spread(self, job: Job, log: JobLog) -> None:
         """Send a log to holders of the job that do not have it yet."""
         for peer in holders_with_logs(self._state, job):
-            link, key = peer.link, key_of(peer)
-            if key not in log.told and link is not None and link.answered and not link.congested:
-                log.spread_ms = self._state.now_ms
-                send_log(self._state, peer, job.id, log)
+            self._offer(peer, job, log)
 
-    def _follow(self, job_id: bytes, log: JobLog) -> None:
+    def _offer(self, peer: Peer, job: Job, log: JobLog) -> None:
+        """Send a log to a holder that does not have it yet."""
+        link = peer.link
+        if key_of(peer) not in log.told and link is not None and link.answered and not link.congested:
+            log.spread_ms = self._state.now_ms
+            send_log(self._state, peer, job.id, log)
+
+    def follow(self, job: Job, peer: Peer) -> None:
+        """Send the log of a job, if it has one, to a node that has just confirmed its copy."""
+        log = self.by_job.get(job.id)
+        if log is not None and job.state != ACKED and peer.features & kinds.FEATURE_LOGS:
+            self._offer(peer, job, log)
+
+    def _transfer(self, job_id: bytes, log: JobLog) -> None:
         """Send the log of a job that a leaving node transferred to all others; only its new holders keep it."""
         for peer in self._state.view.reachable:
             if peer.features & kinds.FEATURE_LOGS:
