@@ -11,7 +11,8 @@ from typing import Any, Protocol, Self
 
 import pytest
 
-from disqued.client import AsyncClient, AsyncConsumer, Client
+from disqued.client import AsyncClient, AsyncConsumer, AsyncTask, Client
+from disqued.client.tasks import BaseTask
 from disqued.testing.processes import ServerProcess
 
 
@@ -37,9 +38,9 @@ async def collect(items: AsyncIterator[Any]) -> list[Any]:
 
 
 class Awaited:
-    """An asyncio client or consumer whose methods block until they have a result."""
+    """An asyncio client, consumer or task whose methods block until they have a result."""
 
-    def __init__(self, loop: LoopThread, target: AsyncClient | AsyncConsumer) -> None:
+    def __init__(self, loop: LoopThread, target: AsyncClient | AsyncConsumer | AsyncTask) -> None:
         self._loop = loop
         self._target = target
 
@@ -54,18 +55,30 @@ class Awaited:
                 return Awaited(self._loop, outcome)
             if isinstance(outcome, AsyncIterator):
                 return await collect(outcome)
-            return await outcome if asyncio.iscoroutine(outcome) else outcome
+            if asyncio.iscoroutine(outcome):
+                outcome = await outcome
+            return AwaitedTask(self._loop, outcome) if isinstance(outcome, AsyncTask) else outcome
 
         return lambda *args, **kwargs: self._loop.run(call(*args, **kwargs))
 
     def __enter__(self) -> Self:
+        assert not isinstance(self._target, AsyncTask)
         self._loop.run(self._target.__aenter__())
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        assert not isinstance(self._target, AsyncTask)
         self._loop.run(self._target.__aexit__(kind, error, traceback))
+
+
+class AwaitedTask(Awaited, BaseTask):
+    """An asyncio task whose methods block; another job can wait for it."""
+
+    def __init__(self, loop: LoopThread, task: AsyncTask) -> None:
+        Awaited.__init__(self, loop, task)
+        self.id = task.id
 
 
 class Connect(Protocol):

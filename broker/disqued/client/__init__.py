@@ -31,6 +31,7 @@ from disqued.client.errors import (
     DisqueError,
     JobAcknowledged,
     JobExists,
+    JobFailed,
     Loading,
     LogFull,
     Misconfigured,
@@ -51,6 +52,7 @@ from disqued.client.errors import (
     WrongPassword,
 )
 from disqued.client.outcomes import Reject, Retry
+from disqued.client.tasks import AsyncTask, Task
 from disqued.client.tls import tls_context
 from disqued.client.values import (
     Added,
@@ -83,6 +85,7 @@ __all__ = [
     "Argument",
     "AsyncClient",
     "AsyncConsumer",
+    "AsyncTask",
     "AuthenticationRequired",
     "Backoff",
     "BadJobId",
@@ -100,6 +103,7 @@ __all__ = [
     "JobDetails",
     "JobEnd",
     "JobExists",
+    "JobFailed",
     "JobFate",
     "JobFilter",
     "JobId",
@@ -136,6 +140,7 @@ __all__ = [
     "SequenceConflict",
     "StaleClaim",
     "StoredSetting",
+    "Task",
     "TooLate",
     "UnexpectedReply",
     "WrongPassword",

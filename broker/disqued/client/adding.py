@@ -90,8 +90,8 @@ def _parent_words(after: Sequence[str]) -> Iterator[str]:
     return (word for parent in after for word in ("AFTER", parent))
 
 
-class AddOptions(TypedDict, total=False):
-    """The options of `add` that jobs added together can share; for callers that pass them on."""
+class CommonOptions(TypedDict, total=False):
+    """The options of `add` that every other call that adds jobs has as well; for callers that pass them on."""
 
     timeout_ms: int
     replicate: int | None
@@ -102,19 +102,28 @@ class AddOptions(TypedDict, total=False):
     sync: int | None
     priority: int | None
     meta: str | bytes | None
-    retain_s: int | None
-    after: Sequence[str]
     otherwise: Otherwise | None
     asynchronous: bool
     repeat: bool
 
 
-class KeyedOptions(AddOptions, total=False):
-    """Those and the options for a key, which is remembered for each queue."""
+class KeyOptions(TypedDict, total=False):
+    """The options for a key, which is remembered for each queue."""
 
     key: str | bytes | None
     window_s: int | None
     until: Literal["window", "done"] | None
+
+
+class AddOptions(CommonOptions, total=False):
+    """The options of `add` that jobs added together can share."""
+
+    retain_s: int | None
+    after: Sequence[str]
+
+
+class KeyedOptions(AddOptions, KeyOptions, total=False):
+    """Those and the options for a key."""
 
 
 class AllOptions(KeyedOptions, total=False):

@@ -7,14 +7,15 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, S
 from types import TracebackType
 from typing import Self, TypeVar, Unpack
 
-from disqued.client import adding, calls, failing, fates, progress, repairs
+from disqued.client import adding, calls, failing, fates, progress, repairs, tasks
 from disqued.client.aio_consumer import AsyncConsumer
 from disqued.client.base import BaseClient, Method
 from disqued.client.calls import Call, Scan
 from disqued.client.consuming import ConsumerOptions
 from disqued.client.errors import DisqueError
 from disqued.client.streams import StreamTransport
-from disqued.client.values import Job
+from disqued.client.tasks import AsyncTask
+from disqued.client.values import Job, JobId
 
 T = TypeVar("T")
 
@@ -46,10 +47,14 @@ class AsyncClient(BaseClient):
             if cursor == 0:
                 return
 
+    async def _submit(self, call: Call[JobId]) -> AsyncTask:
+        return AsyncTask(self._session, await self._one(call))
+
     execute = Method(_one, calls.execute)
     execute_many = Method(_many, calls.execute_many)
     execute_ahead = Method(_ahead, calls.execute_ahead)
     add = Method(_one, adding.add)
+    submit = Method(_submit, tasks.submit)
     add_with_copies = Method(_one, adding.add_with_copies)
     new_id = Method(_one, adding.new_id)
     add_many = Method(_many, adding.add_many)

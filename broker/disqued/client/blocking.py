@@ -7,15 +7,16 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self, TypeVar, Unpack
 
-from disqued.client import adding, calls, failing, fates, progress, repairs
+from disqued.client import adding, calls, failing, fates, progress, repairs, tasks
 from disqued.client.base import BaseClient, Method
 from disqued.client.calls import Call, Scan
 from disqued.client.consumer import Consumer
 from disqued.client.consuming import ConsumerOptions
 from disqued.client.errors import DisqueError
 from disqued.client.sockets import SocketTransport
+from disqued.client.tasks import Task
 from disqued.client.transport import run_now
-from disqued.client.values import Job
+from disqued.client.values import Job, JobId
 
 T = TypeVar("T")
 
@@ -51,10 +52,14 @@ class Client(BaseClient):
             if cursor == 0:
                 return
 
+    def _submit(self, call: Call[JobId]) -> Task:
+        return Task(self._session, self._one(call))
+
     execute = Method(_one, calls.execute)
     execute_many = Method(_many, calls.execute_many)
     execute_ahead = Method(_ahead, calls.execute_ahead)
     add = Method(_one, adding.add)
+    submit = Method(_submit, tasks.submit)
     add_with_copies = Method(_one, adding.add_with_copies)
     new_id = Method(_one, adding.new_id)
     add_many = Method(_many, adding.add_many)

@@ -11,6 +11,8 @@ prefix, selects the class from `BY_PREFIX`. The others mean that there was no re
 
 from __future__ import annotations
 
+from disqued.client.values import Outcome
+
 
 class DisqueError(Exception):
     """The base class of all errors of this package."""
@@ -34,6 +36,19 @@ class ClientClosed(DisqueError):
 
 class UnexpectedReply(DisqueError):
     """The reply has an unknown format: the server is not a Disque node, or an incompatible version."""
+
+
+class JobFailed(DisqueError):
+    """A job ended without being done, so it has no result: it became a dead letter, expired, or was deleted."""
+
+    def __init__(self, job_id: str, outcome: Outcome) -> None:
+        super().__init__(job_id, outcome)
+        self.job_id = job_id
+        self.outcome = outcome
+        """How it ended: `dead`, `expired` or `deleted`."""
+
+    def __str__(self) -> str:
+        return f"job {self.job_id} is not done: {self.outcome}"
 
 
 class ResponseError(DisqueError):
