@@ -116,7 +116,7 @@ _ADDED_SECTION = re.compile(
 """A section of INFO that the original does not have."""
 
 _ADDED_FIELDS = re.compile(
-    rb"(?m)^(?:cluster_(?:links_up|nodes_pfail|nodes_fail|nodes_leaving|max_skew_ms)"
+    rb"(?m)^(?:cluster_(?:links_up|nodes_pfail|nodes_fail|nodes_leaving|max_skew_ms|clock_ahead_ms|clock_quarantine)"
     rb"|aof_(?:format|damaged_records|last_fsync_ms|unsynced_bytes|refusing)"
     rb"|clock_(?:offset_ms|steps)|cluster_links_unproven"
     rb"|queued_jobs|jobs_waiting_for_copies|max_replicate"

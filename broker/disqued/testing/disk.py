@@ -147,8 +147,12 @@ class MemoryDisk:
         self.next_ms = min(self.next_ms, due_ms)
 
     def perform(self, work: DiskWork) -> None:
-        """Do the work at once, after all pending work."""
-        self._carry_out_pending(self._pending)
+        """Do the work at once, after the pending work that it must wait for."""
+        before: list[_Pending] = []
+        for pending in reversed(self._pending):
+            if pending.delays(work) or any(pending.delays(later.work) for later in before):
+                before.insert(0, pending)
+        self._carry_out_pending(before)
         if self._finished:
             self.next_ms = self._clock()
         self._carry_out(work, self._size(work.name))
