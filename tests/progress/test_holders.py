@@ -122,13 +122,14 @@ def test_the_log_goes_with_a_job_that_leaves_its_node(pair: Cluster) -> None:
 
 
 def test_a_reader_learns_that_the_job_ended_while_it_waited(cluster: Cluster) -> None:
-    first, second, _ = cluster.members
+    first, second, third = cluster.members
     job_id = add(cluster)
     log(cluster, first, job_id, 0, "begun")
     second.pause()
     reader = first.client()
     reader.send("SHOWLOG", job_id)
     first.admin.call("DELJOB", job_id)
+    third.admin.call("DELJOB", job_id)
     cluster.until(lambda: not reader.silent)
     assert str(reader.next_reply()).startswith("NOJOB")
 

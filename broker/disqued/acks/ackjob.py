@@ -16,6 +16,7 @@ from disqued.core.commands.command import Command
 from disqued.core.jobs.job import WAIT_REPL, Job
 from disqued.core.jobs.jobid import can_exist, ttl_minutes
 from disqued.core.runtime.claiming import require_current
+from disqued.core.runtime.joblogs import log_of
 from disqued.core.runtime.manyjobs import for_each_job, queues_of_jobs
 from disqued.core.runtime.memorymonitor import make_room_for_one
 from disqued.core.runtime.outbox import send
@@ -65,7 +66,7 @@ def _acknowledge_in_copies(state: NodeState, session: Session, args: list[bytes]
 
 def _require_entries(state: NodeState, job: Job, claim: i64, count: i64) -> None:
     """Raise SequenceError unless the first entries of a claim are in the progress log here."""
-    log = state.lifecycle.logs.get(job.id)
+    log = log_of(state, job.id)
     here = 0 if log is None else log.length(int(claim))
     if here < count:
         raise SequenceError(f"{here} of {count} entries are here; send the others again, then acknowledge the job")

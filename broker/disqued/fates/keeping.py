@@ -16,6 +16,7 @@ from disqued.fates.onfile import note_forgotten, note_kept
 
 if TYPE_CHECKING:
     from disqued.core.jobs.job import Job
+    from disqued.core.jobs.joblog import JobLog
     from disqued.core.runtime.state import NodeState
 
 LEAST_KEPT_S: Final = 600
@@ -103,18 +104,27 @@ class Keeping:
         if until_ms <= state.now_ms:
             return
         known = records.get(job_id)
+        log = self._take_log(job_id)
         if known is None:
-            record = Record(job_id, queue, origin, fate, until_ms)
+            record = Record(job_id, queue, origin, fate, until_ms, log)
             records.add(record)
             state.counters.add(RECORDS_KEPT)
         else:
             fate = united(known.fate, fate)
-            if fate is known.fate and until_ms <= known.until_ms:
+            if fate is known.fate and until_ms <= known.until_ms and log is None:
                 return
-            record = Record(job_id, queue, origin, fate, max(known.until_ms, until_ms))
+            record = Record(job_id, queue, origin, fate, max(known.until_ms, until_ms), log or known.log)
             records.replace(known, record)
         note_kept(state, record)
         self.make_room()
+
+    def _take_log(self, job_id: bytes) -> JobLog | None:
+        """Take the progress log of a job that ends, for its record; None if it has none here."""
+        lifecycle = self._state.lifecycle
+        log = lifecycle.logs.pop(job_id, None)
+        if log is not None:
+            lifecycle.memory.used_bytes -= log.used_bytes
+        return log
 
     def make_room(self) -> None:
         """Forget the oldest records while they take more memory than they may."""

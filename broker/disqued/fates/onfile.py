@@ -36,7 +36,7 @@ def note_forgotten(state: NodeState, job_id: bytes) -> None:
 
 def _words(state: NodeState, record: Record) -> Words:
     ahead_ms: i64 = state.wall_ahead_s * 1000
-    return RECORD, store(record.job_id, record.queue, record.origin, record.fate, record.until_ms, ahead_ms)
+    return RECORD, store(record.job_id, record.queue, record.origin, record.fate, record.until_ms, ahead_ms, record.log)
 
 
 def load_kept(state: NodeState, words: list[bytes]) -> None:
@@ -47,7 +47,7 @@ def load_kept(state: NodeState, words: list[bytes]) -> None:
     fate = found.fate
     if ahead_ms != 0 and fate.ended_ms > 0:
         fate = Fate(fate.outcome, fate.ended_ms - ahead_ms, fate.claim, fate.moves, fate.successor, fate.result)
-    record = Record(found.job_id, found.queue, found.origin, fate, found.until_ms - ahead_ms)
+    record = Record(found.job_id, found.queue, found.origin, fate, found.until_ms - ahead_ms, found.log)
     if record.is_final:
         job = state.lifecycle.table.get(record.job_id)
         if job is not None:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from disqued.core.commands.command import Command
 from disqued.core.jobs.jobid import is_job_id
+from disqued.core.runtime.manyjobs import queues_of_fates
 from disqued.errors import BadJobId, CommandSyntaxError, ReplyError
-from disqued.fates.result import queues_of_fates
 from disqued.fates.waiting import EndsWait
 from disqued.resp.integers import require_timeout_ms
 

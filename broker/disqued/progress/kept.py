@@ -11,6 +11,7 @@ from disqued.progress.logs import Logs
 
 if TYPE_CHECKING:
     from disqued.core.cluster.peer import Peer
+    from disqued.core.jobs.joblog import LogLine
     from disqued.core.runtime.state import NodeState
     from disqued.progress.payload import Got
 
@@ -44,6 +45,9 @@ class LogWait(Blocked):
         """End the wait with a reply."""
         self.stop()
         release(self.state, self, reply)
+
+    def collect(self, line: LogLine) -> None:
+        """Take an entry of a job that has ended, or that this node does not have."""
 
     def hear(self, peer: Peer, got: Got) -> None:
         """Take the answer of a holder."""

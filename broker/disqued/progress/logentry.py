@@ -10,6 +10,7 @@ from disqued.core.jobs.job import ACKED
 from disqued.core.jobs.jobid import is_job_id
 from disqued.core.jobs.joblog import FULL, OTHER
 from disqued.core.runtime.claiming import learn_claim
+from disqued.core.runtime.joblogs import log_of
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.outbox import send, send_when_logged
 from disqued.progress.kept import progress_of
@@ -55,6 +56,8 @@ def handle_logentry(state: NodeState, peer: Peer, frame: Frame) -> None:
 def _take(state: NodeState, peer: Peer, sent: SentEntry) -> int:
     job = state.lifecycle.table.get(sent.job_id)
     if job is None or job.state == ACKED:
+        for wait in progress_of(state).waits.get(sent.job_id, []):
+            wait.collect(sent.line)
         return NO_JOB
     claim = sent.line[0]
     if claim and sent.purpose == NEW:
@@ -93,7 +96,7 @@ def handle_logask(state: NodeState, peer: Peer, frame: Frame) -> None:
     job_id = frame.payload
     if not is_job_id(job_id):
         return
-    log = progress_of(state).logs.get(job_id)
+    log = log_of(state, job_id)
     if log is not None:
         send_log(state, peer, job_id, log)
     send(state, peer, state.bus.other(kinds.GOTENTRY, pack_got(Got(job_id, 0, 0, ALL))))

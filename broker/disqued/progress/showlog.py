@@ -1,4 +1,7 @@
-"""SHOWLOG: the progress log of a job, as far as this node and the other holders that answer in time have it."""
+"""SHOWLOG: the progress log of a job, as far as this node and the other holders that answer in time have it.
+
+The log of a job that ended is with its record. A node without that asks all others.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,13 @@ from typing import TYPE_CHECKING, Final
 from disqued.bus import kinds
 from disqued.core.commands.command import Command
 from disqued.core.jobs.claims import parse_claim
+from disqued.core.jobs.job import ACKED
 from disqued.core.jobs.jobid import is_job_id
-from disqued.core.runtime.manyjobs import queues_of_jobs
+from disqued.core.jobs.joblog import JobLog
+from disqued.core.runtime.joblogs import log_of
+from disqued.core.runtime.manyjobs import queues_of_fates
 from disqued.core.runtime.outbox import send
 from disqued.errors import BadJobId, CommandSyntaxError, NoJob, ReplyError
-from disqued.progress.kept import progress_of
 from disqued.progress.logjob import parse_seq
 from disqued.progress.logs import holders_with_logs
 from disqued.progress.waiting import ASK_MS, EntriesWait
@@ -20,6 +25,7 @@ from disqued.resp.integers import parse_integer
 
 if TYPE_CHECKING:
     from disqued.core.clients.session import Session
+    from disqued.core.cluster.peer import Peer
     from disqued.core.runtime.state import NodeState
 
 
@@ -47,11 +53,14 @@ class Selection:
         else:
             raise CommandSyntaxError
 
-    def reply(self, state: NodeState, job_id: bytes) -> bytes:
-        """The entries, each an array of claim, number, time and entry. An error if the job has ended meanwhile."""
-        if state.lifecycle.table.get(job_id) is None:
+    def reply(self, state: NodeState, job_id: bytes, collected: JobLog) -> bytes:
+        """The entries, each an array of claim, number, time and entry; `collected` are those of other nodes.
+
+        An error if no node that answered knows the job.
+        """
+        log = log_of(state, job_id) or (collected if collected.count > 0 else None)
+        if log is None and state.lifecycle.table.get(job_id) is None and state.records.get(job_id) is None:
             return NoJob().encode()
-        log = progress_of(state).logs.get(job_id)
         lines = [] if log is None else log.visible()
         wanted = [line for line in lines if line[1] >= self._first and self._claim in {None, line[0]}][: self._count]
         parts = [writer.array_header(len(wanted))]
@@ -62,21 +71,28 @@ class Selection:
 
 
 def showlog(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Ask the other holders for their entries, and reply."""
+    """Ask the nodes that may have entries, and reply."""
     if not is_job_id(args[1]):
         raise BadJobId
     selection = Selection(args[2:])
-    job = state.lifecycle.table.get(args[1])
-    if job is None:
-        raise NoJob
-    job_id = job.id
+    job_id = args[1]
     frame = state.bus.other(kinds.LOGASK, job_id)
-    holders = [peer for peer in holders_with_logs(state, job) if peer.reachable and peer.connected]
-    asked = {peer.id for peer in holders if send(state, peer, frame)}
+    asked = {peer.id for peer in _peers_with_entries(state, job_id) if peer.connected and send(state, peer, frame)}
     if not asked:
-        session.out.append(selection.reply(state, job_id))
+        session.out.append(selection.reply(state, job_id, JobLog()))
         return
-    EntriesWait(session, state, job_id, asked, lambda: selection.reply(state, job_id)).begin(int(state.now_ms) + ASK_MS)
+    wait = EntriesWait(session, state, job_id, asked, lambda found: selection.reply(state, job_id, found))
+    wait.begin(int(state.now_ms) + ASK_MS)
+
+
+def _peers_with_entries(state: NodeState, job_id: bytes) -> list[Peer]:
+    """The other nodes that may have entries which this node does not have."""
+    job = state.lifecycle.table.get(job_id)
+    if job is not None and job.state != ACKED:
+        return [peer for peer in holders_with_logs(state, job) if peer.reachable]
+    if log_of(state, job_id) is not None:
+        return []
+    return [peer for peer in state.view.reachable if peer.features & kinds.FEATURE_LOGS]
 
 
 COMMAND: Final[Command] = Command(
@@ -88,6 +104,6 @@ COMMAND: Final[Command] = Command(
     "Shows the progress log of a job: arrays of claim, sequence number, unix milliseconds and entry.",
     "job-id [CLAIM claim] [FROM seq] [COUNT n]",
     "O(entries)",
-    queues=queues_of_jobs,
+    queues=queues_of_fates,
     categories=("consumer",),
 )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from disqued.bus import kinds
 from disqued.core.clients.session import Session
+from disqued.core.jobs.joblog import JobLog
 from disqued.core.runtime.outbox import send
 from disqued.errors import NotReplicated, SequenceError, StaleClaim
 from disqued.progress.kept import LogWait
@@ -76,19 +77,25 @@ class EntriesWait(LogWait):
     """A client that reads a log, and waits for the entries of other holders."""
 
     def __init__(
-        self, session: Session, state: NodeState, job_id: bytes, asked: set[bytes], reply: Callable[[], bytes]
+        self, session: Session, state: NodeState, job_id: bytes, asked: set[bytes], reply: Callable[[JobLog], bytes]
     ) -> None:
         super().__init__(session, state, job_id)
         self._asked = asked
         self._reply = reply
+        self._collected = JobLog()
+
+    def collect(self, line: LogLine) -> None:
+        """Keep the entry for the reply."""
+        config = self.state.config
+        self._collected.add(line, config.job_log_entries, config.job_log_bytes)
 
     def hear(self, peer: Peer, got: Got) -> None:
         """Reply when all holders that were asked have sent what they have."""
         if got.outcome == ALL:
             self._asked.discard(peer.id)
             if not self._asked:
-                self.finish(self._reply())
+                self.finish(self._reply(self._collected))
 
     def ring(self, _state: NodeState) -> None:
         """Reply with what is here."""
-        self.finish(self._reply())
+        self.finish(self._reply(self._collected))

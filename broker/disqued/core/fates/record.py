@@ -7,13 +7,14 @@ from typing import Any, Final
 from mypy_extensions import i64, mypyc_attr
 
 from disqued.core.fates.fate import DEAD, DONE, MOVED, Fate
+from disqued.core.jobs.joblog import JobLog
 from disqued.core.memory.accounting import body_bytes
 from disqued.core.timers.alarm import Alarm
 
 _COMPILED: Final = hasattr(Alarm, "__mypyc_attrs__")
 RECORD_BYTES: Final = 350 if _COMPILED else 600
-"""The size of a record without its result: measured 310 and 530, with its entry in the table; links of chains have one
-more."""
+"""The size of a record without its result and its log: measured 310 and 530, with its entry in the table; links of
+chains have one more."""
 _EXTENDED_MS: Final = 600_000
 """A record is kept for so much longer while the job is not forgotten."""
 
@@ -22,7 +23,9 @@ _EXTENDED_MS: Final = 600_000
 class Record(Alarm):
     """How a job ended. It is not a job: it is in no queue, has no state, and nothing delivers it."""
 
-    def __init__(self, job_id: bytes, queue: bytes, origin: bytes, fate: Fate, until_ms: i64) -> None:
+    def __init__(
+        self, job_id: bytes, queue: bytes, origin: bytes, fate: Fate, until_ms: i64, log: JobLog | None = None
+    ) -> None:
         super().__init__()
         self.job_id = job_id
         self.queue = queue
@@ -32,6 +35,8 @@ class Record(Alarm):
         self.fate = fate
         self.until_ms: i64 = until_ms
         """When the record is forgotten, in unix milliseconds."""
+        self.log = log
+        """The progress log of the job; None if it has none here."""
         self.older: Record | None = None
         self.newer: Record | None = None
 
@@ -39,7 +44,9 @@ class Record(Alarm):
     def size_bytes(self) -> i64:
         """The memory that it takes."""
         result = self.fate.result
-        return RECORD_BYTES + (0 if result is None else body_bytes(len(result)))
+        log = self.log
+        log_bytes: i64 = 0 if log is None else log.used_bytes
+        return RECORD_BYTES + log_bytes + (0 if result is None else body_bytes(len(result)))
 
     @property
     def is_final(self) -> bool:

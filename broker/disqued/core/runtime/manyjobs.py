@@ -54,6 +54,22 @@ def queues_of_jobs(state: NodeState, args: list[bytes]) -> list[bytes]:
     return [job.queue for job in jobs if job is not None and not job.is_dummy]
 
 
+def queues_of_fates(state: NodeState, args: list[bytes]) -> list[bytes]:
+    """The queues of the jobs in a request that this node knows, unfinished or by their records.
+
+    A job that it does not know has none, as for other commands about jobs: its ID cannot be guessed.
+    """
+    queues: list[bytes] = []
+    for job_id in filter(is_job_id, args[1:]):
+        job = state.lifecycle.table.get(job_id)
+        record = state.records.get(job_id)
+        if job is not None and not job.is_dummy:
+            queues.append(job.queue)
+        elif record is not None and record.queue:
+            queues.append(record.queue)
+    return queues
+
+
 @mypyc_attr(acyclic=True)
 class ManyJobs(LongWork):
     """A command with many job IDs."""
