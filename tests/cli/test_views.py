@@ -200,6 +200,24 @@ def test_wait_shows_how_jobs_ended(disque: Disque) -> None:
     assert late.stderr == b"Not after 50 ms: the jobs have not ended, or no node knows them.\n"
 
 
+def test_log_shows_what_workers_wrote_also_after_the_end_of_the_job(disque: Disque) -> None:
+    job = disque.ok("addjob", "logged", "body", "0", "retain", "60").strip()
+    with disque.in_terminal("log", job) as terminal:
+        assert terminal.wait_for_end() == Exit.OK
+        assert "The job has no progress log." in terminal.text
+    for entry in ("begun", "half done"):
+        disque.ok("logjob", job, entry)
+    disque.ok("ackjob", job)
+    written = [(row["claim"], row["seq"], row["entry"]) for row in rows(disque.ok("log", job))]
+    assert written == [("0", "0", "begun"), ("0", "1", "half done")]
+    with disque.in_terminal("log", job) as terminal:
+        assert terminal.wait_for_end() == Exit.OK
+        assert "half done" in terminal.text
+    unknown = disque("log", "D-0011aabb-aaaaaaaaaaaaaaaaaaaaaaaa-05a1")
+    assert unknown.returncode == Exit.REFUSED
+    assert unknown.stderr == b"No node that answers knows the job.\n"
+
+
 def test_purge_deletes_jobs_and_asks_for_the_name_on_a_terminal(disque: Disque) -> None:
     add(disque, "old", "one", "two")
     with disque.in_terminal("purge", "old") as terminal:

@@ -36,6 +36,7 @@ VIEWS = {
     "jobs": "list jobs",
     "dead": "count or list dead letters of the cluster",
     "wait": "wait until jobs have ended",
+    "log": "show the progress log of a job",
     "tree": "draw a job with its parents and children",
     "peek": "show queued jobs with their bodies",
     "console": "open the web console of a node",
