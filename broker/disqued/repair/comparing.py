@@ -22,7 +22,6 @@ from typing import Final
 from mypy_extensions import i64
 
 from disqued.bus import kinds
-from disqued.core.cluster.holders import lists
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.job import ACKED, WAIT_REPL, Job, NodeIds
 from disqued.core.jobs.walk import Walk
@@ -174,8 +173,7 @@ class Comparing:
         """Whether both nodes should have a job, and it is not finished here."""
         if job.repl <= 1 or job.retry_s == 0 or job.state == ACKED or job.state == WAIT_REPL:
             return False
-        delivered = job.delivered
-        return delivered is not None and job.created_ms < running.before_ms and lists(delivered, running.peer_id)
+        return job.created_ms < running.before_ms and self._liveness.absent.may_have(job, running.peer_id)
 
     def _end(self, done: Pass) -> None:
         """All jobs were looked at."""
@@ -223,12 +221,14 @@ class Comparing:
             return
         lost: NodeIds = (peer.id,)
         job.delivered = state.holders.without(delivered, lost)
+        self._liveness.absent.add(job, lost)
         if self._liveness.is_short(job) and job.id not in self._rebuilds:
             self._backlog.add(job, state.now_ms + self._liveness.rank(job) * TURN_MS, COMPARED)
 
     def _note_held(self, job_id: bytes, peer: Peer) -> None:
         """The other node has an unfinished job: tell it if the job is done, and list it otherwise."""
         state = self._state
+        self._liveness.absent.remove(job_id, peer.id)
         job = state.lifecycle.table.get(job_id)
         if job is None:
             if state.events.is_done(job_id):

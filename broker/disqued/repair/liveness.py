@@ -11,6 +11,7 @@ from disqued.core.cluster.holders import lists
 from disqued.core.cluster.rendezvous import ranked
 from disqued.core.jobs.job import ACKED, NOBODY, WAIT_REPL, Job, NodeIds
 from disqued.core.runtime.state import NodeState
+from disqued.repair.absent import Absent
 
 LEAST_LIFE_MS: Final = 10_000
 """A job with less time left gets no further copies."""
@@ -21,6 +22,7 @@ class Liveness:
 
     def __init__(self, state: NodeState) -> None:
         self._state = state
+        self.absent = Absent(state.holders)
         self.gone: dict[bytes, bool] = {}
         """The members that failed for longer than `repair-after`."""
         self._list: NodeIds | None = None
@@ -83,7 +85,7 @@ class Liveness:
 
     def missing(self, job: Job, unconfirmed: NodeIds = NOBODY) -> i64:
         """How many copies a job lacks."""
-        delivered = job.delivered
+        delivered = self.absent.holders(job)
         if delivered is None:
             return i64(job.repl) - 1
         if unconfirmed:
@@ -93,7 +95,7 @@ class Liveness:
     def rank(self, job: Job) -> i64:
         """The place of this node among the live holders that can make a copy of a job; 0 is the first one."""
         state = self._state
-        listed = job.delivered
+        listed = self.absent.holders(job)
         if listed is None:
             return 0
         able = [state.view.node_id]

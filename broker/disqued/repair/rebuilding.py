@@ -123,7 +123,7 @@ class Rebuilding:
         state = self._state
         rebuild = Rebuild(job, reason, i64(len(job.body)) + OVERHEAD_BYTES)
         if not self._ask_more(rebuild, NOBODY):
-            if self._targets.waits_for_link(job.delivered or NOBODY):
+            if self._targets.waits_for_link(self._liveness.absent.holders(job) or NOBODY):
                 return False
             again_ms: i64 = state.now_ms + AGAIN_MS
             self._backlog.add(job, again_ms - again_ms % 1000, reason)
@@ -137,9 +137,11 @@ class Rebuilding:
         """Ask nodes for the copies that are missing, and repeat the question to others; False if there is none."""
         state = self._state
         job = rebuild.job
-        delivered = job.delivered
+        delivered = self._liveness.absent.holders(job)
         if delivered is None:
             delivered = state.holders.keep((state.view.node_id,))
+        if rebuild.unconfirmed:
+            delivered = state.holders.union(delivered, rebuild.unconfirmed)
         asked: list[Peer] = []
         missing = self._liveness.missing(job, rebuild.unconfirmed)
         while len(asked) < missing:
@@ -174,6 +176,7 @@ class Rebuilding:
         self._window.note_confirmed(rebuild.size_bytes, took_ms)
         rebuild.unconfirmed = state.holders.without(rebuild.unconfirmed, (peer.id,))
         note_holder(state, job, peer)
+        self._liveness.absent.remove(job.id, peer.id)
         state.counters.add(REBUILT[rebuild.reason])
         self._tell_holders(job, peer)
         if not rebuild.unconfirmed or not self._liveness.is_short(job, rebuild.unconfirmed):

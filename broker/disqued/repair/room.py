@@ -144,6 +144,7 @@ class RepairRoom(Room):
         table = self.state.lifecycle.table
         if table.settling:
             table.note_seen(job, (peer.id,))
+        self.liveness.absent.remove(job.id, peer.id)
         if peer.features & kinds.FEATURE_REPAIR and not job.is_dummy:
             delivered = job.delivered
             if delivered is None or not lists(delivered, peer.id):
@@ -198,6 +199,7 @@ class RepairRoom(Room):
             self.survey.begin(losses, self._restarted)
             return
         self.backlog.clean(state, self.liveness)
+        self.liveness.absent.clean(state.lifecycle.table)
         self.rebuilding.next_ms = 0
         if state.config.repair and not state.view.leaving:
             self.comparing.visit()
@@ -207,6 +209,7 @@ class RepairRoom(Room):
         """Forget what had to be repaired."""
         self.rebuilding.clear()
         self.backlog.clear()
+        self.liveness.absent.clear()
         self.comparing.clear()
         if self.survey.active:
             self.survey.end()

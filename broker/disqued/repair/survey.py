@@ -111,6 +111,8 @@ class Survey:
         lost = self._lost_in(int(job.era))
         if lost:
             lost = self._state.holders.without(lost, self._state.lifecycle.table.seen.get(job.id, NOBODY))
+        if lost:
+            self._liveness.absent.add(job, lost)
         kept = self._state.holders.without(delivered, lost)
         job.delivered = kept
         return kept is not delivered
@@ -125,7 +127,7 @@ class Survey:
 
     def _note(self, job: Job, reason: i64) -> None:
         """Add a job with too few copies to the backlog."""
-        delivered = job.delivered
+        delivered = self._liveness.absent.holders(job)
         if delivered is None:
             delivered = self._state.holders.keep((self._state.view.node_id,))
         if self._liveness.others(delivered) == 0:
