@@ -119,6 +119,11 @@ class Broker:
             return True
         return any(not JobId(job_id).at_most_once for job_id in self.job_ids())
 
+    def has_all_copies(self) -> bool:
+        """Return whether no job of the node lacks a copy that another node could keep."""
+        words = self.call("CLUSTER", "REPAIR", "STATUS")
+        return bool(words[words.index(b"done") + 1] == b"yes")
+
     def view(self) -> dict[str, set[str]]:
         """Return the flags of each known node, by ID; includes `disconnected` if there is no connection to it."""
         lines = [line.split() for line in self.call("CLUSTER", "NODES").decode().splitlines()]
