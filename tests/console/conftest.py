@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from disqued.testing.ports import LOOPBACK, free_port
 from disqued.testing.processes import ServerProcess
 from support.chromium import find_chromium
 from support.nodeclient import NodeClient
 
+TIMEOUT_MS = 20_000
 OWN = {"X-Disque-Console": "1"}
 
 
@@ -105,6 +106,9 @@ class ConsoleNode:
 
 
 OpenNode: TypeAlias = Callable[..., ConsoleNode]
+Look: TypeAlias = Callable[..., Page]
+
+expect.set_options(timeout=TIMEOUT_MS)
 
 
 @pytest.fixture
@@ -141,3 +145,31 @@ def browser() -> Iterator[Browser]:
         chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield chromium
         chromium.close()
+
+
+@pytest.fixture
+def look(browser: Browser) -> Iterator[Look]:
+    """Opens the console of a node; errors of the page fail the test."""
+    wrong: list[str] = []
+    with contextlib.ExitStack() as opened:
+
+        def open_page(node: ConsoleNode, target: str = "", **options: Any) -> Page:
+            context = browser.new_context(**options)
+            opened.callback(context.close)
+            page = context.new_page()
+            page.set_default_timeout(TIMEOUT_MS)
+            page.on("pageerror", lambda error: wrong.append(str(error)))
+            page.on("dialog", lambda dialog: wrong.append(f"a dialog: {dialog.message}"))
+            page.on(
+                "console",
+                lambda update: wrong.append(update.text) if "Content Security Policy" in update.text else None,
+            )
+            page.on(
+                "request",
+                lambda sent: None if sent.url.startswith(node.address) else wrong.append(f"asks {sent.url}"),
+            )
+            page.goto(node.address + target)
+            return page
+
+        yield open_page
+    assert wrong == []

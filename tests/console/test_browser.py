@@ -2,52 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Callable, Iterator
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from console.conftest import ConsoleNode, OpenNode
+from console.conftest import ConsoleNode, Look, OpenNode
 
 HOSTILE: Final = b"\xff<img src=x onerror=alert(1)>'\"&amp;"
 HOSTILE_SHOWN: Final = "\\xff<img src=x onerror=alert(1)>'\"&amp;"
-TIMEOUT_MS: Final = 20_000
 PHONE: Final = {"width": 360, "height": 740}
-
-Look: TypeAlias = Callable[..., Page]
-
-expect.set_options(timeout=TIMEOUT_MS)
-
-
-@pytest.fixture
-def look(browser: Browser) -> Iterator[Look]:
-    """Opens the console of a node; errors of the page fail the test."""
-    wrong: list[str] = []
-    with contextlib.ExitStack() as opened:
-
-        def open_page(node: ConsoleNode, target: str = "", **options: Any) -> Page:
-            context = browser.new_context(**options)
-            opened.callback(context.close)
-            page = context.new_page()
-            page.set_default_timeout(TIMEOUT_MS)
-            page.on("pageerror", lambda error: wrong.append(str(error)))
-            page.on("dialog", lambda dialog: wrong.append(f"a dialog: {dialog.message}"))
-            page.on(
-                "console",
-                lambda update: wrong.append(update.text) if "Content Security Policy" in update.text else None,
-            )
-            page.on(
-                "request",
-                lambda sent: None if sent.url.startswith(node.address) else wrong.append(f"asks {sent.url}"),
-            )
-            page.goto(node.address + target)
-            return page
-
-        yield open_page
-    assert wrong == []
 
 
 def add(node: ConsoleNode, queue: bytes | str, count: int = 1, body: str = "body") -> list[str]:

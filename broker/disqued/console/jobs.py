@@ -64,6 +64,9 @@ def job_fields(show: Reply, now_ms: int) -> dict[str, Any] | None:
         **_named("queue", fields.get("queue")),
         **_named("origin", fields.get("origin-queue")),
         **_named("reason", fields.get("reason")),
+        "parents": _number_of(fields.get("after")),
+        "waits_for": _number_of(fields.get("waits-for")),
+        "children": _number_of(fields.get("children")),
         "origin_id": text_of(fields.get("origin-id")),
         "state": text_of(fields.get("state")),
         "age_ms": max(now_ms - ctime // 1_000_000, 0) if isinstance(ctime, int) else None,
@@ -73,6 +76,10 @@ def job_fields(show: Reply, now_ms: int) -> dict[str, Any] | None:
         "body_bytes": body.size_bytes if isinstance(body, Truncated) else len(data),
         "is_text": is_text(data),
     }
+
+
+def _number_of(ids: Reply) -> int:
+    return len(ids) if isinstance(ids, list) else 0
 
 
 def _named(field: str, reply: Reply) -> dict[str, str]:

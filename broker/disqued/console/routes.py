@@ -4,6 +4,7 @@
 |---|---|
 | `/console/events` | live updates (`console.live`); `match`, `sort`, `most` select queues, `queue` is always included |
 | `/console/jobs` | jobs of a `queue` in a `state`; `cursor` continues a scan; with `state=dead` may have a `member` |
+| `/console/graph` | the parents and children of a `job` |
 | `/console/redrive` | how far the REDRIVE of a `queue` is |
 | `/console/settings` | the settings that hold for a `queue`, and where they come from |
 | `/console/act` | executes an action (`console.actions`), with POST |
@@ -21,6 +22,7 @@ from disqued.console.access import log_in
 from disqued.console.asking import MemberQuestions
 from disqued.console.calling import Callers, Calls, Cancel, Requests, Then
 from disqued.console.figures import redrive_status, settings_set
+from disqued.console.graph import Graph
 from disqued.console.jobs import (
     DEAD,
     DEAD_FOUND,
@@ -52,6 +54,7 @@ from disqued.resp.replies import Failure, Reply
 if TYPE_CHECKING:
     from disqued.node import Node
 
+ID_BYTES: Final = 40
 MAX_LIVE_PAGES: Final = 8
 MAX_PENDING: Final = 4
 """Maximum number of live pages, and of pending requests."""
@@ -76,6 +79,7 @@ class Console:
             *assets.routes(),
             Route("/console/events", self._events, MAX_LIVE_PAGES, ("GET",), listed=False),
             Route("/console/jobs", self._jobs, MAX_PENDING, listed=False),
+            Route("/console/graph", self._graph, MAX_PENDING, listed=False),
             Route("/console/redrive", self._redrive, MAX_PENDING, listed=False),
             Route("/console/settings", self._settings, MAX_PENDING, listed=False),
             Route("/console/act", self._act, MAX_PENDING, ("POST",), actions.MAX_BYTES, listed=False),
@@ -132,6 +136,19 @@ class Console:
             search.peek(queue, PEEKS[state])
         else:
             search.scan(queue, state.encode(), fields.get("cursor", b"0"))
+
+    def _graph(self, node: Node, exchange: Exchange) -> None:
+        """Send the jobs that a job waits for, and those that wait for it."""
+        fields = _fields(exchange)
+        if fields is None:
+            return
+        job_id = fields.get("job")
+        if job_id is None or len(job_id) != ID_BYTES or not job_id.isascii():
+            exchange.answer(BAD_REQUEST, f"give the ID of a job, {ID_BYTES} characters")
+            return
+        calls = self._authorize(node, exchange, MAX_NAME_BYTES)
+        if calls is not None:
+            Graph(exchange, calls.ask, lambda graph: _send_json(exchange, graph)).begin(job_id)
 
     def _settings(self, node: Node, exchange: Exchange) -> None:
         """Send the settings of a queue that are not defaults."""

@@ -31,7 +31,8 @@ export function isOpen(row, view, id) {
 export function addDetails(row, columns) {
   row.facts = el("dl", { class: "facts" });
   row.body = el("pre", { tabindex: "0", "aria-label": "Body" });
-  row.more = el("tr", { class: "more" }, el("td", { colspan: String(columns) }, row.facts, row.body));
+  row.graph = el("div", { class: "jobgraph", hidden: true });
+  row.more = el("tr", { class: "more" }, el("td", { colspan: String(columns) }, row.facts, row.graph, row.body));
   row.element.after(row.more);
 }
 

@@ -1,9 +1,10 @@
 // Jobs of the open queue: the oldest or newest queued ones, or those in another state, and actions on them.
 
-import { act, getJobs } from "./api.js";
+import { act, getGraph, getJobs } from "./api.js";
 import { confirmed } from "./dialogs.js";
 import { Rows, byId, chip, el, setText } from "./dom.js";
 import { attempts, bytes, count, span } from "./format.js";
+import { drawGraph } from "./graph.js";
 import { addDetails, bodyFact, fillJob, isOpen, showFacts } from "./jobrows.js";
 
 const REFRESH_MS = 2000;
@@ -172,12 +173,27 @@ export class JobsView {
       ...(job.reason_shown && { Reason: job.reason_shown }),
       ...(job.origin_shown && { "Came from": `${job.origin_shown}, after ${attempts(job.attempts_before)}` }),
       Copies: `${job.repl} requested, on ${job.nodes.map((node) => node.slice(0, 8)).join(", ") || "no node"}`,
+      ...(job.parents && { "Waits for": `${job.waits_for} of ${count(job.parents)} jobs` }),
+      ...(job.children && { "Waiting for it": job.children === 1 ? "1 job" : `${count(job.children)} jobs` }),
       Delay: span(job.delay_s),
       Retry: job.retry_s ? `every ${span(job.retry_s)}${next}` : "never (at most once)",
       Deliveries: `${count(job.nacks)} after NACK, ${count(job.additional_deliveries)} after a timeout`,
       Body: bodyFact(job),
     });
     setText(row.body, job.body);
+    if (job.parents || job.children) this.showGraph(row, job.id);
+  }
+
+  // Asks for the graph when the details open, and when the jobs are loaded again.
+  async showGraph(row, id) {
+    if (row.graphOf === this.jobs) return;
+    row.graphOf = this.jobs;
+    try {
+      drawGraph(row.graph, await getGraph(id));
+    } catch (error) {
+      setText(row.graph, error.message);
+    }
+    row.graph.hidden = false;
   }
 
   async act(action) {
