@@ -137,12 +137,14 @@ class _Nodes:
         """Have a job learn what the nodes know about it."""
         shown: list[JobDetails] = []
         fate: JobFate | None = None
+        is_told = False
         for address, client in list(self._clients.items()):
             try:
                 job = client.show(task.id)
                 if job is not None:
                     shown.append(job)
-                fate = fate or _fate(client, task.id)
+                if not is_told:
+                    is_told, fate = _fate(client, task.id)
             except ResponseError:
                 raise
             except DisqueError:
@@ -151,12 +153,15 @@ class _Nodes:
         task.learn(shown, fate)
 
 
-def _fate(client: Client, job_id: str) -> JobFate | None:
-    """What the cluster knows about the end of a job; None from a node of the original, which has no RESULT."""
+def _fate(client: Client, job_id: str) -> tuple[bool, JobFate | None]:
+    """Whether the node could ask the cluster about the end of a job, and what it was told.
+
+    A node of the original cannot, and a user may lack the permission.
+    """
     try:
-        return client.result(job_id)
+        return True, client.result(job_id)
     except ResponseError:
-        return None
+        return False, None
 
 
 class Graph:
