@@ -50,8 +50,13 @@ def is_held(packed: bytes, at: i64) -> bool:
     count: i64 = packed[at + 1]
     low: i64 = read_u32(packed, at + _MET_AT)
     if count <= 32:
-        return low != (1 << count) - 1
-    return low != 0xFFFFFFFF or read_u32(packed, at + _MET_AT + 4) != (1 << (count - 32)) - 1
+        return _lacks(low, count)
+    return _lacks(low, 32) or _lacks(read_u32(packed, at + _MET_AT + 4), count - 32)
+
+
+def _lacks(bits: i64, count: i64) -> bool:
+    """Whether one of the lowest bits is 0; the others are. Compiled, `1 << count` would have 32 bits."""
+    return (bits + 1) >> count != 1
 
 
 def met_of(value: bytes) -> int:
