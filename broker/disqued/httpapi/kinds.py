@@ -1,16 +1,16 @@
 """The kinds of values in requests: how they are read, and which words of a command they are.
 
-Each kind has the same methods, which `Kind` describes. All values that are wrong raise InvalidValueError with a text
-that continues the name of the field.
+All values that are wrong raise InvalidValueError with a text that continues the name of the field.
 """
 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from base64 import b64decode
 from binascii import Error as Base64Error
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 Schema: TypeAlias = dict[str, Any]
 """A JSON schema, as OpenAPI 3.1 uses it."""
@@ -23,24 +23,29 @@ class InvalidValueError(ValueError):
     """A value is refused. The text continues the name of its field: `must be …`."""
 
 
-class Kind(Protocol):
-    """A kind of values."""
+class Kind(ABC):
+    """A kind of values. Unless it says otherwise, a value is one word of the command, and the same text in a query."""
 
     @property
+    @abstractmethod
     def schema(self) -> Schema:
         """The JSON schema of the value."""
 
+    @abstractmethod
     def read(self, value: object) -> Any:
         """Check a value from JSON, or the bytes of a part of the path. Raises InvalidValueError."""
 
     def read_text(self, text: str) -> Any:
         """Check a value from the query string. Raises InvalidValueError."""
+        return self.read(text)
 
     def words(self, value: Any) -> list[bytes]:
         """The words of the command."""
+        return [value]
 
     def option(self, name: bytes, value: Any) -> list[bytes]:
         """The words of the command if the value belongs to an option."""
+        return [name, *self.words(value)]
 
 
 def _utf8(text: str) -> bytes:
@@ -51,7 +56,7 @@ def _utf8(text: str) -> bytes:
 
 
 @dataclass(frozen=True)
-class Integer:
+class Integer(Kind):
     """An integer between two bounds."""
 
     least: int
@@ -76,13 +81,9 @@ class Integer:
         """The number."""
         return [b"%d" % value]
 
-    def option(self, name: bytes, value: int) -> list[bytes]:
-        """The option with the number."""
-        return [name, b"%d" % value]
-
 
 @dataclass(frozen=True)
-class Token:
+class Token(Kind):
     """The claim of a delivery: an integer as text, because JSON readers round integers above 2^53."""
 
     @property
@@ -96,49 +97,20 @@ class Token:
             raise InvalidValueError("must be a claim, as text")
         return value.encode()
 
-    def read_text(self, text: str) -> bytes:
-        """Check digits."""
-        return self.read(text)
 
-    def words(self, value: bytes) -> list[bytes]:
-        """The number."""
-        return [value]
-
-    def option(self, name: bytes, value: bytes) -> list[bytes]:
-        """The option with the number."""
-        return [name, value]
-
-
-@dataclass(frozen=True)
-class Wait:
+class Wait(Integer):
     """How long a command may wait, in milliseconds; 0 is not at all, which GETJOB calls NOHANG."""
 
-    most: int
-
-    @property
-    def schema(self) -> Schema:
-        """The JSON schema of the value."""
-        return Integer(0, self.most).schema
-
-    def read(self, value: object) -> int:
-        """Check a number."""
-        return Integer(0, self.most).read(value)
-
-    def read_text(self, text: str) -> int:
-        """Check digits."""
-        return Integer(0, self.most).read_text(text)
-
-    def words(self, value: int) -> list[bytes]:
-        """The number."""
-        return [b"%d" % value]
+    def __init__(self, most: int) -> None:
+        super().__init__(0, most)
 
     def option(self, name: bytes, value: int) -> list[bytes]:
         """The option with the time, or NOHANG."""
-        return [name, b"%d" % value] if value else [b"NOHANG"]
+        return super().option(name, value) if value else [b"NOHANG"]
 
 
 @dataclass(frozen=True)
-class Flag:
+class Flag(Kind):
     """True or false; an option without a value."""
 
     @property
@@ -156,17 +128,13 @@ class Flag:
         """Check a word."""
         return self.read(_FLAGS.get(text))
 
-    def words(self, value: bool) -> list[bytes]:  # noqa: ARG002 - as the other kinds
-        """None: it is only an option, or nothing that the command knows."""
-        return []
-
     def option(self, name: bytes, value: bool) -> list[bytes]:
         """The option, if it is true."""
         return [name] if value else []
 
 
 @dataclass(frozen=True)
-class Text:
+class Text(Kind):
     """Text, also the name of a queue or a job ID; in a path any bytes."""
 
     most_bytes: int
@@ -185,21 +153,9 @@ class Text:
             raise InvalidValueError(f"must be text of at most {self.most_bytes} bytes")
         return data
 
-    def read_text(self, text: str) -> bytes:
-        """Check a text."""
-        return self.read(text)
-
-    def words(self, value: bytes) -> list[bytes]:
-        """The text."""
-        return [value]
-
-    def option(self, name: bytes, value: bytes) -> list[bytes]:
-        """The option with the text."""
-        return [name, value]
-
 
 @dataclass(frozen=True)
-class Texts:
+class Texts(Kind):
     """A list of texts. As an option, it is repeated for each."""
 
     of: Text
@@ -230,7 +186,7 @@ class Texts:
 
 
 @dataclass(frozen=True)
-class OneOf:
+class OneOf(Kind):
     """One of some words, which the command has in upper case."""
 
     choices: tuple[str, ...]
@@ -246,21 +202,9 @@ class OneOf:
             raise InvalidValueError(f"must be one of: {', '.join(self.choices)}")
         return str(value).encode()
 
-    def read_text(self, text: str) -> bytes:
-        """Check a word."""
-        return self.read(text)
-
-    def words(self, value: bytes) -> list[bytes]:
-        """The word."""
-        return [value]
-
-    def option(self, name: bytes, value: bytes) -> list[bytes]:
-        """The option with the word."""
-        return [name, value]
-
 
 @dataclass(frozen=True)
-class Data:
+class Data(Kind):
     """Bytes: text in the field of that name, or any bytes as base64 in the field with `_base64` behind its name."""
 
     most_bytes: int
@@ -288,15 +232,3 @@ class Data:
         if data is None:
             raise InvalidValueError("must be base64")
         return self.read(data)
-
-    def read_text(self, text: str) -> bytes:
-        """Check the text."""
-        return self.read(text)
-
-    def words(self, value: bytes) -> list[bytes]:
-        """The bytes."""
-        return [value]
-
-    def option(self, name: bytes, value: bytes) -> list[bytes]:
-        """The option with the bytes."""
-        return [name, value]
