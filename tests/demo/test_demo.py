@@ -70,10 +70,14 @@ def test_counts_agree_although_a_node_and_a_worker_are_killed() -> None:
     early = re.search(r"delivered before their parents were done\W+(\d+)", done.stdout)
     assert early is not None
     assert early[1] == "0"
-    late = re.search(r"writes under an old claim, accepted\W+(\d+), (\d+)", done.stdout)
+    late = re.search(r"writes under an old claim\W+(\d+)\W+accepted of these\W+(\d+)", done.stdout)
     assert late is not None
     assert int(late[1]) > 0, "some workers stopped for longer than their lease"
     assert late[2] == "0"
+    steps = [
+        done.stdout.index(f"node {node} is {what}") for node in (2, 3) for what in ("killed, with", "back, and all")
+    ]
+    assert steps == sorted(steps), "a node is killed when the copies of the one before are back"
     assert re.findall(r"│ node (\d) │ +[\d,]+ │ +[\d,]+ │ +[\d.]+ s │", done.stdout) == ["2", "3"]
     assert "No task was lost or early, and no write under an old claim was accepted." in done.stdout
     assert "\x1b" not in done.stdout, "plain text without a terminal"

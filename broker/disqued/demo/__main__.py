@@ -23,7 +23,7 @@ from disqued.demo.outage import Outage
 from disqued.demo.pipeline import Pipeline
 from disqued.demo.producer import COPIES
 from disqued.demo.report import NodeReport, Report
-from disqued.demo.source import count_directly, count_file, source_files, standard_library
+from disqued.demo.source import count_directly, source_files, standard_library
 from disqued.demo.tasks import COUNTS, GROUP, SUMS, TASKS
 from disqued.demo.view import view
 from disqued.demo.workers import PRODUCERS, Workers, WorkFailedError
@@ -168,12 +168,12 @@ def _run_pipeline(console: Console, cluster: Cluster, folder: Path, files: list[
         "other, and come back without their jobs.\n",
         soft_wrap=True,
     )
-    pipeline = Pipeline.of(cluster, folder, files)
-    expected = sum(count_file(folder / task.file).definitions for task in pipeline.account.tasks.values() if task.file)
+    pipeline = Pipeline.of(cluster, folder, files, console.print)
     pipeline.run()
+    console.print()
     console.print(summary.losses(pipeline))
     console.print(summary.tasks(pipeline))
-    problem = pipeline.problem(expected)
+    problem = pipeline.problem(pipeline.count_directly())
     if problem is not None:
         console.print(f"FAILED: {problem}", style="bold red", soft_wrap=True)
         return 1

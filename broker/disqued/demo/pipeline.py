@@ -62,6 +62,8 @@ class Pipeline:
     folder: Path
     account: Account
     groups: list[list[Task]]
+    say: Callable[[str], None]
+    """Shows a line about what happens."""
     table: Table = field(default_factory=Table)
     losses: list[Loss] = field(default_factory=list)
     total: int = 0
@@ -70,10 +72,10 @@ class Pipeline:
     _failures: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, cluster: Cluster, folder: Path, files: list[str]) -> Pipeline:
+    def of(cls, cluster: Cluster, folder: Path, files: list[str], say: Callable[[str], None]) -> Pipeline:
         """Plan the tasks for these files of a folder."""
         groups = plan(files)
-        return cls(cluster, folder, Account({task.name: task for group in groups for task in group}), groups)
+        return cls(cluster, folder, Account({task.name: task for group in groups for task in group}), groups, say)
 
     def run(self) -> None:
         """Add all tasks, work on them, kill two nodes meanwhile, and wait for the result of the last task.
@@ -100,6 +102,12 @@ class Pipeline:
             self._over.set()
             for thread in threads:
                 thread.join()
+
+    def count_directly(self) -> int:
+        """Count the files without the broker. Each file is read once, although several tasks may count it."""
+        files = [task.file for task in self.account.tasks.values() if task.file]
+        counts = {name: count_file(self.folder / name).definitions for name in set(files)}
+        return sum(counts[name] for name in files)
 
     def problem(self, expected: int) -> str | None:
         """Return what is wrong with the result, or None. `expected` is the total, counted without the broker."""
@@ -159,12 +167,18 @@ class Pipeline:
         held = node.jobs()
         node.process.kill()
         killed_s = time.monotonic()
+        self.say(f"{self._progress()}: {node.name} is killed, with copies of {held} tasks")
         self._add(client, groups)
         time.sleep(max(0.0, killed_s + DOWN_S - time.monotonic()))
         node.start()
         node.process.wait_loaded()
         self._wait(lambda: self.cluster.is_complete and self._is_whole(), f"the copies of {node.name} are back")
-        self.losses.append(Loss(node, held, time.monotonic() - killed_s, _rebuilt(others) - before))
+        whole_s = time.monotonic() - killed_s
+        self.losses.append(Loss(node, held, whole_s, _rebuilt(others) - before))
+        self.say(f"{self._progress()}: {node.name} is back, and all tasks have all copies again")
+
+    def _progress(self) -> str:
+        return f"{len(self.account.ids):,} tasks added, {len(self.account.done):,} done"
 
     def _is_whole(self) -> bool:
         """Whether every node says that no job lacks a copy."""

@@ -105,7 +105,8 @@ def tasks(pipeline: Pipeline) -> Table:
         "tasks lost": f"{len(account.ids) - len(account.done):,}",
         "delivered before their parents were done": f"{len(account.early):,}",
         "deliveries repeated": f"{account.deliveries - len(account.ids):,}",
-        "writes under an old claim, accepted": f"{account.late_writes:,}, {account.accepted:,}",
+        "writes under an old claim": f"{account.late_writes:,}",
+        "accepted of these": f"{account.accepted:,}",
         "wait of urgent tasks, p50 / p99": _milliseconds(list(account.waits_of(urgent=True))),
         "wait of the others, p50 / p99": _milliseconds(list(account.waits_of(urgent=False))),
     }
