@@ -160,3 +160,15 @@ def test_nodes_of_the_original_get_no_announcement() -> None:
     one.node.state.view.data = b"y" * 28
     cluster.run(milliseconds=300)
     assert not cluster.sent("DATAID", to=other)
+
+
+def test_what_an_interrupted_write_left_is_removed_when_the_node_starts(logged: Cluster) -> None:
+    first = logged.members[0]
+    add(logged, first, 5, "REPLICATE", 3)
+    before = on_disk(first)
+    first.host.disk.put(f"temp-{FILE}", b"half of an ol")
+    first.crash()
+    first.restart()
+    logged.run(seconds=3)
+    assert f"temp-{FILE}" not in first.host.disk.files
+    assert on_disk(first) == before

@@ -104,6 +104,14 @@ def test_what_is_left_over_of_an_older_write_is_never_part_of_the_file(local: Lo
     assert bytes(local.host.disk.files["queues.conf"]).count(b"end") == 1
 
 
+def test_what_an_interrupted_write_left_is_removed_when_the_node_starts(local: LocalNode, client: LocalClient) -> None:
+    client.call("QCONF", "mail", "SET", "ttl", 60)
+    local.host.disk.put("temp-queues.conf", b"half of a fi")
+    local.restart()
+    assert "temp-queues.conf" not in local.host.disk.files
+    assert source(local.client(), "mail", "ttl")[0] == b"60"
+
+
 def test_changes_during_a_write_are_appended_once_when_it_ends(local: LocalNode) -> None:
     """Seed 492: the first step of the next write that took time was started twice, and it can be the append."""
     files = local.host.disk

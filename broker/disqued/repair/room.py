@@ -102,7 +102,7 @@ class RepairRoom(Room):
     def last_rewrite(self, session: Session) -> None:  # noqa: ARG002 - the file is for the next start
         """The node writes all its jobs to a file and ends: the next start has them."""
         if self.state.view.size > 1:
-            self.data.write_now()
+            self.data.save_now()
 
     # --- what other nodes have ----------------------------------------------------------------------------------------
 
