@@ -54,12 +54,10 @@ class Otherwise:
         """A parent of a held job can no longer be done. A job that is not added yet is left alone: it is refused."""
         if job.state != ACTIVE:
             return
-        if _action(job) == ELSE_RUN:
+        if action_of(job.after) == ELSE_RUN:
             self._state.counters.add(OTHERWISE[ELSE_RUN])
-            extra = job.extra
-            value = _after(job)
             parent.children.pop(job.id, None)
-            self._state.lifecycle.set_attributes(job, changed(extra, {AFTER: with_met(value, parent.id)}))
+            self._state.lifecycle.set_attributes(job, changed(job.extra, {AFTER: with_met(job.after, parent.id)}))
         elif job.id not in self._turns:
             turn = Turn(self, job, parent)
             self._turns[job.id] = turn
@@ -76,9 +74,9 @@ class Otherwise:
         lifecycle = self._state.lifecycle
         if lifecycle.table.get(job.id) is not job or job.state != ACTIVE or not job.is_held:
             return
-        if not turn.parent.gone or turn.parent.id not in unmet_of(_after(job)):
+        if not turn.parent.gone or turn.parent.id not in unmet_of(job.after):
             return
-        action = _action(job)
+        action = action_of(job.after)
         self._state.counters.add(OTHERWISE[action])
         if action == ELSE_DEAD and self._state.events.parent_ended(job, turn.parent.gone):
             return
@@ -90,15 +88,3 @@ class Otherwise:
         for turn in self._turns.values():
             self._state.lifecycle.timers.disarm(turn)
         self._turns.clear()
-
-
-def _after(job: Job) -> bytes:
-    extra = job.extra
-    assert extra is not None
-    value = extra.get(AFTER)
-    assert value is not None
-    return value
-
-
-def _action(job: Job) -> int:
-    return action_of(_after(job))

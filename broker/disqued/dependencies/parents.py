@@ -66,7 +66,7 @@ class Parents(Watcher):
         job = held.job
         self._state.lifecycle.memory.used_bytes += CHILD_BYTES
         is_new = job.state == WAIT_REPL
-        for parent_id in unmet_of(_after(job)):
+        for parent_id in unmet_of(job.after):
             parent = self._parent(parent_id, job)
             parent.children[job.id] = None
             if is_new:
@@ -81,7 +81,7 @@ class Parents(Watcher):
     def let_go(self, job: Job) -> None:
         """Watch the parents of a job no longer."""
         self._state.lifecycle.memory.used_bytes -= CHILD_BYTES
-        for parent_id in parents_of(_after(job)):
+        for parent_id in parents_of(job.after):
             parent = self._held.parents.get(parent_id)
             if isinstance(parent, Parent) and job.id in parent.children:
                 del parent.children[job.id]
@@ -173,7 +173,7 @@ class Parents(Watcher):
 
     def _check_known(self, held: Held) -> None:
         """Have a new job added if enough nodes know each of its parents; otherwise note which one is missing."""
-        for parent_id in unmet_of(_after(held.job)):
+        for parent_id in unmet_of(held.job.after):
             parent = self._held.parents.get(parent_id)
             if isinstance(parent, Parent) and not parent.is_known and not parent.is_met:
                 held.why = parent.unknown_because
@@ -182,7 +182,7 @@ class Parents(Watcher):
 
     def _added(self, job: Job) -> None:
         """All parents of a new job are known, or met."""
-        for parent_id in parents_of(_after(job)):
+        for parent_id in parents_of(job.after):
             parent = self._held.parents.get(parent_id)
             if isinstance(parent, Parent):
                 parent.adding.pop(job.id, None)
@@ -225,7 +225,7 @@ class Parents(Watcher):
         is_new = job.id in parent.adding
         parent.children.pop(job.id, None)
         parent.adding.pop(job.id, None)
-        extra = changed(job.extra, {AFTER: with_met(_after(job), parent.id)})
+        extra = changed(job.extra, {AFTER: with_met(job.after, parent.id)})
         self._state.lifecycle.set_attributes(job, extra)
         if is_new:
             held = self._held.jobs.get(job.id)
@@ -271,12 +271,3 @@ class Parents(Watcher):
         self.refresh_reason(parent)
         state.lifecycle.timers.arm(parent, state.now_ms + CHECK_AGAIN_MS)
         self._tell_children(parent)
-
-
-def _after(job: Job) -> bytes:
-    """The value of the attribute AFTER of a job with parents."""
-    extra = job.extra
-    assert extra is not None
-    value = extra.get(AFTER)
-    assert value is not None
-    return value

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from mypy_extensions import i32, i64, mypyc_attr, u8
 
-from disqued.core.jobs.attributes import Attributes
+from disqued.core.jobs.attributes import AFTER, Attributes
 from disqued.core.timers.timed import Timed
 
 NodeIds: TypeAlias = tuple[bytes, ...]
@@ -175,6 +175,15 @@ class Job(Timed):
     @era.setter
     def era(self, number: i64) -> None:
         self.gc_retry = u8(number)
+
+    @property
+    def after(self) -> bytes:
+        """The value of the attribute AFTER of a job that has parents (`parents`)."""
+        extra = self.extra
+        assert extra is not None
+        value = extra.get(AFTER)
+        assert value is not None
+        return value
 
     @property
     def is_held(self) -> bool:

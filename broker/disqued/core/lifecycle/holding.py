@@ -48,9 +48,5 @@ class Holding(Registry):
 
     def free_elsewhere(self, job: Job) -> None:
         """Another node has queued a job that waits for its parents here: so they are met."""
-        extra = job.extra
-        assert extra is not None
-        value = extra.get(AFTER)
-        assert value is not None
         job.flags |= BCAST_QUEUED
-        self.set_attributes(job, changed(extra, {AFTER: with_all_met(value)}))
+        self.set_attributes(job, changed(job.extra, {AFTER: with_all_met(job.after)}))
