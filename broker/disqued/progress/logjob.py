@@ -23,7 +23,7 @@ from disqued.progress.counters import LOG_ENTRIES
 from disqued.progress.kept import progress_of
 from disqued.progress.logs import holders_with_logs
 from disqued.progress.payload import MAX_SEQ, NEW, pack_entry
-from disqued.progress.waiting import CopiesWait
+from disqued.progress.waiting import EntryWait
 from disqued.resp.integers import parse_integer, require_timeout_ms
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def logjob(state: NodeState, session: Session, args: list[bytes]) -> None:
         session.reply_integer(1)
         state.ready.tell_again(session)
     else:
-        CopiesWait(session, state, job.id, line, copies).start(options.timeout_ms)
+        EntryWait(session, state, job.id, line, copies).start(options.timeout_ms)
 
 
 COMMAND: Final[Command] = Command(

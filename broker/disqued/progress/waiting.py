@@ -26,7 +26,7 @@ ASK_MS: Final = 500
 """How long SHOWLOG waits for other holders."""
 
 
-class CopiesWait(LogWait):
+class EntryWait(LogWait):
     """A client that waits until so many holders have its entry."""
 
     def __init__(self, session: Session, state: NodeState, job_id: bytes, line: LogLine, copies: int) -> None:
