@@ -45,13 +45,21 @@ class Task:
     parents: list[Task]
     otherwise: str
     job_id: bytes | None = None
-    acked: bool = False
-    """An ACKJOB or FASTACK was sent for it, or for a successor of it that is no dead letter."""
+    acked_ms: int = 0
+    """When an ACKJOB or FASTACK was last sent for it, or for a successor of it that is no dead letter; 0 for never."""
     ended: bool = False
     """A DELJOB was sent for it, or its dead letter was discarded."""
     was_dead: bool = False
     """A dead letter of it was delivered: what is redriven from there waits no longer."""
     delivered: int = 0
+
+    @property
+    def must_be_delivered(self) -> bool:
+        """Whether it was not delivered, although its parents were done early enough in its life."""
+        if self.delivered or self.was_dead or self.ended:
+            return False
+        done_ms = [parent.acked_ms for parent in self.parents]
+        return all(done_ms) and max([self.at_ms, *done_ms]) + _SLACK_MS < self.at_ms + self.ttl_s * 1000
 
     def can_be_over(self, now_ms: int) -> bool:
         """Whether it may be that it can no longer be done."""
@@ -164,7 +172,7 @@ class TaskClients:
 
     def _check_parents(self, task: Task) -> None:
         for parent in task.parents:
-            if parent.acked or (task.otherwise == "run" and parent.can_be_over(self._world.now_ms)):
+            if parent.acked_ms or (task.otherwise == "run" and parent.can_be_over(self._world.now_ms)):
                 continue
             text = f"task {task.number} ({task.job_id!r}) was delivered before its parent {parent.number} was done"
             self._world.history.violate(self._world.now_ms, text)
@@ -188,7 +196,7 @@ class TaskClients:
     def _treat(self, worker: Caller, job_id: bytes, task: Task) -> None:
         draw = 0.0 if self._world.always_acks else self._chance.random()
         if draw < 0.75:
-            task.acked = True
+            task.acked_ms = self._world.now_ms
             worker.call(_ignored, "ACKJOB" if draw < 0.7 else "FASTACK", job_id)
         elif draw < 0.87:
             worker.call(_ignored, "NACK", job_id, "DEAD")
@@ -219,8 +227,7 @@ class TaskClients:
         if history.faulty or history.distance_ms:
             return
         for task in self._tasks:
-            waits = any(not parent.acked for parent in task.parents)
-            if task.job_id is not None and not (task.delivered or waits or task.was_dead or task.ended):
+            if task.job_id is not None and task.must_be_delivered:
                 history.violate(self._world.now_ms, f"task {task.number} ({task.job_id!r}) was never delivered")
 
 
