@@ -270,6 +270,45 @@ def test_a_lost_answer_comes_with_the_next_question(cluster: Cluster) -> None:
     assert notes.latest()[one.id] == DONE
 
 
+def congest(here: Member, there: Member, *, congested: bool) -> None:
+    """Pretend that a link has no room, or has some again."""
+    link = here.node.state.view.peers[there.id].link
+    assert link is not None
+    link.congested = congested
+
+
+def test_a_node_with_a_congested_link_is_asked_when_the_link_has_room_again(cluster: Cluster) -> None:
+    """Seed 1248: RESULT said that no node knows a job, because no node was asked."""
+    one, two, three = cluster.members
+    jobs = [add(cluster, one, copies=3) for _ in range(MOST_ASKED + 1)]
+    congest(three, one, congested=True)
+    cluster.forget_sent()
+    notes = watch(three, *jobs)
+    cluster.run(milliseconds=500)
+    assert len(cluster.sent("JOBASK", by=three, to=two)) == 2, "the others are asked at once"
+    assert not cluster.sent("JOBASK", to=one)
+    congest(three, one, congested=False)
+    cluster.run(milliseconds=500)
+    assert len(cluster.sent("JOBASK", to=one)) == 2
+    assert {job for job, _, node_id in notes.answers if node_id == one.id} == set(jobs)
+
+
+def test_news_over_a_congested_link_come_when_the_link_has_room_again(cluster: Cluster) -> None:
+    one, two, three = cluster.members
+    jobs = [add(cluster, one, copies=2) for _ in range(3)]
+    notes = watch(three, *jobs)
+    cluster.run(seconds=1)
+    for holder in (one, two):
+        congest(holder, three, congested=True)
+    one.admin.call("ACKJOB", *jobs)
+    cluster.run(seconds=1)
+    assert DONE not in notes.latest().values()
+    for holder in (one, two):
+        congest(holder, three, congested=False)
+    cluster.run(milliseconds=500)
+    assert {job for job, fate, _ in notes.answers if fate.outcome == DONE} == set(jobs)
+
+
 def test_a_watch_survives_a_partition(cluster: Cluster) -> None:
     one, two, three = cluster.members
     job = add(cluster, one, "RETAIN", 600, copies=3)

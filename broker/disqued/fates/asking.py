@@ -2,6 +2,7 @@
 
 New questions leave at the end of the turn, up to 100 in a message, and each is repeated about every 30 s: the receiver
 remembers it for 40 s. At a time only so many questions are asked that a hundred thousand of them hold up nothing else.
+A node whose link has no room is asked as soon as it has.
 """
 
 from __future__ import annotations
@@ -14,16 +15,14 @@ from mypy_extensions import i64
 from disqued.bus import kinds
 from disqued.core.runtime.outbox import send
 from disqued.fates.payload import MOST_ASKED, pack_questions
+from disqued.fates.skipped import Skipped, has_no_room
 
 if TYPE_CHECKING:
-    from disqued.core.cluster.peer import Peer
     from disqued.core.runtime.state import NodeState
 
 REPEAT_MS: Final = 30_000
 JITTER_MS: Final = 3000
 """Questions are repeated up to so much earlier, by chance, so that nodes that begin together do not stay together."""
-CONGESTED_MS: Final = 5000
-"""The same when a link had no room for them."""
 MOST_PER_TURN: Final = 1000
 """Jobs that are asked about in one turn of the event loop, or in one tick of the cron."""
 
@@ -35,6 +34,7 @@ class Asking:
         self._state = state
         self._repeats: deque[tuple[i64, bytes]] = deque()
         """When to ask again about which job, the earliest first, about."""
+        self._skipped = Skipped(state)
 
     def ask_fresh(self) -> list[bytes]:
         """Ask about jobs that are watched since this turn; returns them."""
@@ -63,25 +63,36 @@ class Asking:
         self._ask(asked)
         return asked
 
+    def ask_skipped(self) -> None:
+        """Ask nodes whose links have room again."""
+        watched = self._state.lifecycle.watched
+        for peer, job_ids in self._skipped.ready():
+            for frame in self._frames([job_id for job_id in job_ids if job_id in watched]):
+                send(self._state, peer, frame)
+
     def _ask(self, job_ids: list[bytes]) -> None:
         if not job_ids:
             return
         state = self._state
-        congested = False
-        peers: list[Peer] = []
+        frames = self._frames(job_ids)
         for peer in state.view.reachable:
-            if peer.features & kinds.FEATURE_FATES:
-                if peer.link is not None and peer.link.congested:
-                    congested = True
-                else:
-                    peers.append(peer)
-        for first in range(0, len(job_ids), MOST_ASKED):
-            frame = state.bus.other(kinds.JOBASK, pack_questions(job_ids[first : first + MOST_ASKED]))
-            for peer in peers:
+            if not peer.features & kinds.FEATURE_FATES:
+                continue
+            if has_no_room(peer):
+                self._skipped.add(peer, job_ids)
+                continue
+            for frame in frames:
                 send(state, peer, frame)
-        pause_ms: i64 = CONGESTED_MS if congested else REPEAT_MS - i64(int(state.host.random() * JITTER_MS))
+        at_ms: i64 = state.now_ms + REPEAT_MS - i64(int(state.host.random() * JITTER_MS))
         for job_id in job_ids:
             watched = state.lifecycle.watched.get(job_id)
             if watched is not None and not watched.is_scheduled:
                 watched.is_scheduled = True
-                self._repeats.append((state.now_ms + pause_ms, job_id))
+                self._repeats.append((at_ms, job_id))
+
+    def _frames(self, job_ids: list[bytes]) -> list[bytes]:
+        """The messages that ask about these jobs."""
+        return [
+            self._state.bus.other(kinds.JOBASK, pack_questions(job_ids[first : first + MOST_ASKED]))
+            for first in range(0, len(job_ids), MOST_ASKED)
+        ]

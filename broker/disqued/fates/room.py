@@ -17,6 +17,7 @@ from disqued.fates.asking import MOST_PER_TURN, Asking
 from disqued.fates.keeping import Keeping, origin_of
 from disqued.fates.knowing import fate_here
 from disqued.fates.payload import MOST_ASKED, pack_answer
+from disqued.fates.skipped import Skipped, has_no_room
 from disqued.fates.waiting import JobsWait
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class FatesRoom(Room):
         self.keeping = Keeping(state)
         self.asking = Asking(state)
         self.askers = Askers(state)
+        self._untold = Skipped(state)
         self._frees: bool = False
         """Records were dropped at once, and their memory is not freed yet."""
         state.watches.keeper = _Keeper(self)
@@ -110,7 +112,10 @@ class FatesRoom(Room):
             state.watches.tell(job_id, fate_here(state, job_id), state.view.node_id)
 
     def cron(self) -> None:
-        """Repeat questions, and forget old ones."""
+        """Repeat questions, send what links had no room for, and forget old questions."""
+        self.asking.ask_skipped()
+        for peer, job_ids in self._untold.ready():
+            self._send(peer, job_ids)
         for job_id in self.asking.repeat():
             self.state.watches.tell(job_id, fate_here(self.state, job_id), self.state.view.node_id)
         self.askers.forget_old()
@@ -146,14 +151,14 @@ class FatesRoom(Room):
             state.watches.tell(job_id, fate_here(state, job_id), node_id)
 
     def _send(self, peer: Peer, job_ids: list[bytes]) -> None:
-        """Send JOBTOLD about jobs; a node whose link is congested gets nothing, and asks again."""
+        """Send JOBTOLD about jobs; a node whose link is congested gets the rest when there is room again."""
         state = self.state
         parts: list[bytes] = []
         size = 0
-        for job_id in job_ids:
-            link = peer.link
-            if link is None or link.congested:
-                return
+        for index, job_id in enumerate(job_ids):
+            if has_no_room(peer):
+                self._untold.add(peer, job_ids[index:])
+                break
             part = pack_answer(job_id, fate_here(state, job_id))
             if parts and (size + len(part) > _FRAME_BYTES or len(parts) == MOST_ASKED):
                 send_when_logged(state, peer, state.bus.other(kinds.JOBTOLD, b"".join(parts)))
