@@ -50,7 +50,10 @@ class WholeFile(DiskOwner):
 
     def read(self, most_bytes: int) -> DiskWork:
         """Read the file, and wait for it: the node starts. Removes what an interrupted write left beside it."""
-        self.state.host.disk.perform(DiskWork(disk.REMOVE, self._beside))
+        leftover = DiskWork(disk.READ, self._beside)
+        self.state.host.disk.perform(leftover)
+        if not leftover.missing:
+            self.state.host.disk.perform(DiskWork(disk.REMOVE, self._beside))
         work = DiskWork(disk.READ, self.name)
         work.size = most_bytes
         self.state.host.disk.perform(work)
