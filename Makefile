@@ -15,7 +15,7 @@ INSTALL := -m pip --disable-pip-version-check --quiet --quiet install
 CFLAGS := -fno-semantic-interposition -fvisibility=hidden
 TOOK = echo "… done in $$(($$(date +%s) - began)) s"
 
-.PHONY: help run build test test-interpreted test-compiled sim fuzz e2e check format bench docs manifests transcripts dashboards charts image dist lock clean
+.PHONY: help run build test test-interpreted sim fuzz e2e check format bench docs manifests transcripts dashboards charts image dist lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,20 +30,16 @@ run: $(RUN)/installed ## Start a cluster of three nodes and run the demonstratio
 
 build: $(COMPILED) ## Compile the hot path, which `make run`, the tests and the benchmarks then use
 
-test: test-interpreted test-compiled ## Run the tests, on the interpreted and on the compiled build
-
-# These tests run on the compiled build only. They test modules that are never compiled, spend their time in other
-# processes, or run many seeds of the simulator, whose digests are the same on both builds.
-ONCE := backup bench charts cli client cluster console demo docs durability image memory monitoring operator release \
-  server spark tls simulation/test_cluster_seeds.py simulation/test_more_cluster_seeds.py simulation/test_rare_states.py
-
-test-interpreted: $(INSTALLED)
-	@echo "Testing the interpreted build"
-	@$(BIN)/python -m pytest $(ONCE:%=--ignore=tests/%) $(ARGS)
-
-test-compiled: $(COMPILED)
-	@echo "Testing the compiled build"
+test: $(COMPILED) ## Run the tests, on the compiled build if there is a C compiler
 	@$(FAST) $(BIN)/python -m pytest $(ARGS)
+
+# The other tests test modules that are never compiled, spend their time in other processes, or run many seeds of the
+# simulator, whose digests are the same on both builds.
+ONCE := backup bench charts cli client cluster console demo docs durability image memory monitoring operator release \
+  server simulation spark tls compat/test_redis_py.py compat/test_redis_tools.py
+
+test-interpreted: $(INSTALLED) ## Run the tests of what is compiled on the interpreted build
+	@$(BIN)/python -m pytest $(ONCE:%=--ignore=tests/%) $(ARGS)
 
 sim: $(INSTALLED) ## Simulate clusters under faults with new seeds each day, or with given ones (SEED=7, SEED=1..500)
 	$(BIN)/python -m disqued.testing.sim $(if $(SEED),--seed $(SEED)) $(ARGS)
