@@ -91,13 +91,17 @@ def test_nodes_start_with_zeros_where_a_power_loss_left_no_data() -> None:
     assert node.admin.show(done) == {}
 
 
-@pytest.mark.parametrize("seed", [1135, 1148, 1212, 3137, 3497, 5979, 23959, 71459, 74151, 105138, 109111, 109638])
+@pytest.mark.parametrize(
+    "seed", [1135, 1148, 1212, 1458, 1605, 3137, 3497, 5979, 23959, 71459, 74151, 105138, 109111, 109638]
+)
 def test_runs_that_the_checkers_once_misjudged_are_accepted(seed: int) -> None:
     """The nodes were right.
 
     - 1135, 1212: a process was killed before a sync ended, loaded the end of its file from the memory of the system,
       and lost it with the power. It had not confirmed those jobs.
     - 1148: an at-most-once dead letter is not queued after a crash, and stays until its life of a week ends.
+    - 1458: a job that a node had confirmed was purged while the node was down.
+    - 1605: all poison jobs were lost with their nodes, and the run ended before the checkers looked for dead letters.
     - 3137, 3497: a node confirmed a job and dropped it after its acknowledgement. Then it got another copy while its
       disk failed, which it did not confirm, and was killed.
     - 5979: a leaving node asked a second node for the copy of an at-most-once job, because the first one was slow. That

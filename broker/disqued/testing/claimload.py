@@ -22,6 +22,7 @@ from disqued.core.jobs.claims import claim_of
 from disqued.testing.workload import RECONNECT_MS, Caller
 
 if TYPE_CHECKING:
+    from disqued.node import Node
     from disqued.testing.cluster import Member
     from disqued.testing.local import Reply
     from disqued.testing.workload import Answer, World
@@ -51,8 +52,10 @@ class Claim:
     ends_ms: int
     """When the lease ends: the last time at which a node said so."""
     member: Member
-    losses: int
-    """How often the node had been killed before."""
+    process: int
+    """Which process of the node gave it: claims that only an earlier one knew may be forgotten (T4)."""
+    prompt: bool
+    """Whether it left the node soon after it was given: no failing or slow disk held the reply back."""
     worker: int
 
 
@@ -125,8 +128,9 @@ class ClaimClients:
             match row:
                 case [bytes(), bytes(job_id), bytes(), b"claim", int(number), b"lease", int(lease_ms)]:
                     now_ms = self._world.now_ms
-                    losses = self._world.history.losses(member.number)
-                    claim = Claim(job_id, number, now_ms, now_ms + lease_ms, member, losses, worker)
+                    prompt = not self._world.history.is_in_trouble(member.number, now_ms)
+                    process = len(member.past_counters)
+                    claim = Claim(job_id, number, now_ms, now_ms + lease_ms, member, process, prompt, worker)
                     self._check(claim)
                     self._given.setdefault(job_id, []).append(claim)
                     found.append(claim)
@@ -146,10 +150,14 @@ class ClaimClients:
                 self._violate(f"T1: two deliveries have claim {claim.number}", claim, earlier)
             elif claim.number > earlier.number:
                 continue
-            elif claim.member is earlier.member and claim.losses == earlier.losses:
+            elif claim.member is earlier.member and claim.process == earlier.process:
                 self._violate("a node gave a smaller claim than before", claim, earlier)
-            elif not self._skewed and claim.at_ms - self._world.history.hold_ms >= earlier.ends_ms:
+            elif not self._skewed and self._came_after(claim, earlier):
                 self._violate("T2: a delivery after the lease has a smaller claim", claim, earlier)
+
+    def _came_after(self, claim: Claim, earlier: Claim) -> bool:
+        """Whether a delivery was certainly made after the lease of another one."""
+        return claim.prompt and claim.at_ms - self._world.history.hold_ms >= earlier.ends_ms
 
     def _violate(self, text: str, claim: Claim, earlier: Claim) -> None:
         who = f"{claim.job_id!r} at {claim.member.number}, before at {earlier.member.number} at {earlier.at_ms}"
@@ -239,8 +247,7 @@ class ClaimClients:
             self._world.history.rare["stale write refused"] += 1
             return
         for other in writers:
-            late = other.at_ms - self._world.history.hold_ms >= claim.ends_ms and other is not claim
-            if late and not self._skewed:
+            if other is not claim and not self._skewed and self._came_after(other, claim):
                 self._violate("the write of a worker whose lease was over came after that of the next", claim, other)
         self._say(claim, "ACKJOB")
 
@@ -248,31 +255,30 @@ class ClaimClients:
         """Send a command under a claim, to the node of the worker, wherever it is connected now."""
         caller = self._workers[claim.worker]
         words = (command, claim.job_id, "CLAIM", claim.number, *options)
-        caller.call(lambda _: None, *words, on_sent=lambda reply: self._replied(claim, command, caller.member, reply))
+        node = caller.member.node if caller.connect() and caller.member is not None else None
+        knowing = node if node is not None and _knows_greater(node, claim) else None
+        caller.call(lambda _: None, *words, on_sent=lambda reply: self._replied(claim, command, knowing, reply))
 
-    def _replied(self, claim: Claim, command: str, member: Member | None, reply: Answer) -> None:
-        """Check that the node did not accept a claim that it knows to be stale."""
+    def _replied(self, claim: Claim, command: str, knowing: Node | None, reply: Answer) -> None:
+        """Check that a node did not accept a claim if it knew that it was stale before the command.
+
+        What it knows now is not enough: it may have learned that while the reply waited for the disk.
+        """
         if isinstance(reply, ResponseError):
             self._world.history.rare["stale claim refused"] += reply.prefix == "STALE"
             return
         if command == "WORKING" and isinstance(reply, int):
             claim.ends_ms = max(claim.ends_ms, self._world.now_ms + max(reply * 1000, _LEAST_LEASE_MS))
-        job = None if member is None else member.node.state.lifecycle.table.get(claim.job_id)
-        if job is not None and claim_of(job) > claim.number and reply != 0 and self._was_known(claim, member):
+        if knowing is not None and _knows_greater(knowing, claim) and reply != 0:
             self._world.history.violate(
                 self._world.now_ms, f"{command} under claim {claim.number} of {claim.job_id!r} was accepted"
             )
 
-    def _was_known(self, claim: Claim, member: Member | None) -> bool:
-        """Whether the node itself gave a greater claim in this process, long before the command."""
-        now_ms = self._world.now_ms - self._world.history.hold_ms
-        return any(
-            other.number > claim.number
-            and other.member is member
-            and other.losses == self._world.history.losses(other.member.number)
-            and other.at_ms < now_ms
-            for other in self._given[claim.job_id]
-        )
+
+def _knows_greater(node: Node, claim: Claim) -> bool:
+    """Whether a process of a node knows a greater claim of the job."""
+    job = node.state.lifecycle.table.get(claim.job_id)
+    return job is not None and claim_of(job) > claim.number
 
 
 def _entry(claim: int, seq: int) -> bytes:

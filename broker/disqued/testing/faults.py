@@ -16,6 +16,7 @@ from disqued.core.host import disk
 from disqued.core.jobs.job import ACKED, ACTIVE, QUEUED, Job
 from disqued.membership.nodesconf import decode
 from disqued.testing.cluster import PORT, Member
+from disqued.testing.history import Owed
 from disqued.testing.logcheckers import log_state
 from disqued.testing.logged import LOG_NAME
 from disqued.testing.workload import World
@@ -360,7 +361,7 @@ def note_jobs(faults: Faults, member: Member, *, owed: bool = True) -> None:
         promised = history.promised.pop(member.number, {})
         fast_ms = member.now_ms - member.net.now_ms
         history.owed[member.number] = {
-            job.id: int(job.expire_at_s) * 1000 - fast_ms
+            job.id: Owed(job.body, int(job.expire_at_s) * 1000 - fast_ms)
             for job in lasting
             if job.retry_s > 0 and promised.get(job.id) is job
         }

@@ -40,6 +40,15 @@ class Trouble:
     until_ms: int = NEVER_MS
 
 
+@dataclass(frozen=True)
+class Owed:
+    """A copy that a member must have again after it was down."""
+
+    body: bytes
+    expires_ms: int
+    """In network time."""
+
+
 @dataclass(eq=False)
 class Delivery:
     """A delivery of a job to a client."""
@@ -151,8 +160,8 @@ class History:
         """Jobs on the disks of members that are down or loading."""
         self.promised: dict[int, dict[bytes, Job]] = {}
         """Copies that members confirmed, to another node (GOTJOB) or to the producer, or that they loaded."""
-        self.owed: dict[int, dict[bytes, int]] = {}
-        """Confirmed jobs that members must have again after they are down, and when each expires, in network time."""
+        self.owed: dict[int, dict[bytes, Owed]] = {}
+        """Confirmed jobs that members must have again after they are down."""
         self.expected: dict[int, Snapshot] = {}
         """What members that were shut down must have again."""
         self.stayed_ms: dict[int, int] = {}

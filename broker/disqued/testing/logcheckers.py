@@ -67,15 +67,16 @@ class LoadWatch:
                     self._history.promise(sent.sender.number, job)
 
     def _check_promises(self, member: Member) -> None:
-        """A node has everything again that it had confirmed and had when it went down.
+        """A node has everything again that it had confirmed and had when it went down, unless it was purged.
 
         The other jobs that it found are promised from now on, too, if the next loss cannot take them: after a killed
         process, the end of the file may only be in the memory of the system, which a power loss takes.
         """
         table = member.node.state.lifecycle.table
         owed = self._history.owed.pop(member.number, {})
-        for job_id, expires_ms in owed.items():
-            if table.get(job_id) is None and expires_ms > member.net.now_ms + NEARLY_OVER_MS:
+        for job_id, was in owed.items():
+            is_over = was.expires_ms <= member.net.now_ms + NEARLY_OVER_MS or is_purged(member, was.body)
+            if table.get(job_id) is None and not is_over:
                 self._violate(member, f"{job_id!r} is not there any more, as was promised")
         disk, name = member.host.disk, member.config.appendfilename
         size = len(disk.files.get(name, b""))

@@ -350,7 +350,7 @@ class Simulation:
             if self._purges is not None:
                 self._purges.look()
             done = checkers.leftovers(self.cluster) == 0
-            agreed = (settings is None or settings.checked) and (self._purges is None or self._purges.checked)
+            agreed = all(part is None or part.checked for part in (settings, self._failing, self._purges))
             if done and ((self.cluster.is_whole() and agreed) or network.now_ms > whole_ms):
                 break
 
