@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
 from disqued.bus import kinds
+from disqued.client import ResponseError
 from disqued.config import Config
+from disqued.core.host import disk
 from disqued.repair.room import repair_of
 from disqued.testing.cluster import Cluster, Member
 from repair.losing import add, copies, five, rebuilt
@@ -160,6 +164,22 @@ def test_nodes_of_the_original_get_no_announcement() -> None:
     one.node.state.view.data = b"y" * 28
     cluster.run(milliseconds=300)
     assert not cluster.sent("DATAID", to=other)
+
+
+def test_a_shutdown_that_could_not_write_the_file_leaves_nothing_beside_it(logged: Cluster) -> None:
+    """Seed 4042, "logged all": the file was as it should be, so the write that had failed was not repeated."""
+    first = logged.members[0]
+    add(logged, first, 5, "REPLICATE", 3)
+    before = on_disk(first)
+    files = first.host.disk
+    files.delay_ms = {disk.REMOVE: 5}  # the shutdown first removes what an earlier one left, and the data ID is written
+    files.fail(disk.APPEND, error=errno.EIO)
+    assert isinstance(first.shut_down("REWRITE-AOF"), ResponseError)
+    assert f"temp-{FILE}" in files.files
+    files.repair()
+    logged.run(seconds=3)
+    assert [name for name in files.files if name.startswith("temp-")] == []
+    assert on_disk(first) == before
 
 
 def test_what_an_interrupted_write_left_is_removed_when_the_node_starts(logged: Cluster) -> None:

@@ -92,8 +92,11 @@ class DataIdFile(WholeFile):
         self._written = b""
 
     def visit(self) -> None:
-        """Write what is not written, unless that failed a moment ago."""
-        if self.is_idle and self._wanted() != self._written:
+        """Write what is not written, unless that failed a moment ago.
+
+        A write that failed is repeated even if it changed nothing: it left its file beside the other one.
+        """
+        if self.is_idle and (self.error or self._wanted() != self._written):
             self._writing = self._wanted()
             self.plan()
             self.proceed()
