@@ -138,6 +138,26 @@ def test_nodes_that_confirmed_get_the_longer_list_and_need_not_answer() -> None:
     assert len(holders(confirmed, job_id)) == 4
 
 
+def test_a_node_gets_the_longer_list_when_its_congested_link_has_room_again(cluster: Cluster) -> None:
+    """Seed 4045, "logged power": a holder did not tell another one, which was down then, that the job was done."""
+    first, second, third = cluster.members
+    third.crash()
+    cluster.run(milliseconds=10)
+    client = adding(cluster, "REPLICATE", 3, timeout_ms=5000)
+    cluster.run(milliseconds=10)
+    job_id = waiting_job(first)
+    assert holders(second, job_id) == {first.id, second.id}
+    link = first.node.state.view.peers[second.id].link
+    assert link is not None
+    link.congested = True
+    third.restart()
+    assert id_of(cluster, client) == job_id
+    assert len(holders(second, job_id)) == 2
+    link.congested = False
+    cluster.run(milliseconds=200)
+    assert holders(second, job_id) == {first.id, second.id, third.id}
+
+
 def test_a_node_that_does_not_answer_is_asked_again_until_it_does(cluster: Cluster) -> None:
     first, second, _ = cluster.members
     cluster.lose("REPLJOB", to=second)

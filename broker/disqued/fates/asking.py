@@ -14,8 +14,8 @@ from mypy_extensions import i64
 
 from disqued.bus import kinds
 from disqued.core.runtime.outbox import send
+from disqued.core.runtime.skipped import Skipped, has_no_room
 from disqued.fates.payload import MOST_ASKED, pack_questions
-from disqued.fates.skipped import Skipped, has_no_room
 
 if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState

@@ -12,12 +12,12 @@ from disqued.core.fates.keeper import FateKeeper
 from disqued.core.fates.watches import WATCH_BYTES
 from disqued.core.runtime.outbox import send_when_logged
 from disqued.core.runtime.room import Room
+from disqued.core.runtime.skipped import Skipped, has_no_room
 from disqued.fates.askers import Askers
 from disqued.fates.asking import MOST_PER_TURN, Asking
 from disqued.fates.keeping import Keeping, origin_of
 from disqued.fates.knowing import fate_here
 from disqued.fates.payload import MOST_ASKED, pack_answer
-from disqued.fates.skipped import Skipped, has_no_room
 from disqued.fates.waiting import JobsWait
 
 if TYPE_CHECKING:

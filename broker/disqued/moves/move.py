@@ -305,6 +305,10 @@ class Moving:
         if move is not None and move.successor is job:
             self._state.lifecycle.timers.arm(move, self._state.now_ms)
 
+    def tell_skipped(self) -> None:
+        """Send longer lists of the holders of successors for which links had no room."""
+        self._asking.tell_skipped()
+
     def hurry(self) -> None:
         """A node can be asked again: check all moves now."""
         state = self._state

@@ -62,8 +62,9 @@ class MovesRoom(Room):
         self.reunion.begin(peer)
 
     def cron(self) -> None:
-        """Tell nodes that can be reached again of some more jobs."""
+        """Tell nodes that can be reached again of some more jobs, and others of more holders."""
         self.reunion.visit()
+        self.moving.tell_skipped()
 
     def all_dropped(self) -> None:
         """Forget all moves."""

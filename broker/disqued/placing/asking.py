@@ -5,9 +5,11 @@ from __future__ import annotations
 from mypy_extensions import i64
 
 from disqued.bus import kinds
+from disqued.core.cluster.holders import lists
 from disqued.core.cluster.peer import Peer
-from disqued.core.jobs.job import NOBODY, Job, NodeIds
+from disqued.core.jobs.job import ACKED, NOBODY, Job, NodeIds
 from disqued.core.runtime.outbox import send_copy
+from disqued.core.runtime.skipped import Skipped, has_no_room
 from disqued.core.runtime.state import NodeState
 from disqued.jobmessages import send_repljob
 from disqued.placing.jobframes import JobFrames
@@ -20,6 +22,8 @@ class Asking:
     def __init__(self, state: NodeState) -> None:
         self.state = state
         self._frames = JobFrames()
+        self._untold = Skipped(state)
+        """Jobs of which a holder does not know all others, because its link was congested when one was added."""
 
     def send(self, job: Job, chosen: list[Peer], message_flags: i64) -> None:
         """Send the job to nodes that it was not sent to before."""
@@ -52,8 +56,8 @@ class Asking:
     def repeat(self, job: Job, confirmed: NodeIds, added: Peer | None, message_flags: i64 = 0) -> bool:
         """Ask the holders that did not confirm again; if a holder was `added`, send the longer list to the others too.
 
-        Nothing is added to a congested link: the job, or its list of holders, is waiting there already. Returns False
-        if no holder can be asked now.
+        Nothing is added to a congested link: the job is waiting there already, and the longer list is sent when there
+        is room (`tell_skipped`). Returns False if no holder can be asked now.
         """
         state = self.state
         asks = added is not None
@@ -68,4 +72,22 @@ class Asking:
             asks = True
             if not link.congested:
                 self._send_whole(job, [peer], message_flags | (kinds.NOREPLY if is_confirmed else 0))
+            elif added is not None:
+                self._untold.add(peer, [job.id])
         return asks
+
+    def tell_skipped(self) -> None:
+        """Send the longer lists to nodes whose links have room again.
+
+        A holder that does not know another one would not tell it that the job is done.
+        """
+        table = self.state.lifecycle.table
+        for peer, job_ids in self._untold.ready():
+            for index, job_id in enumerate(job_ids):
+                job = table.get(job_id)
+                if job is None or job.state == ACKED or not lists(job.delivered or NOBODY, peer.id):
+                    continue
+                if has_no_room(peer):
+                    self._untold.add(peer, job_ids[index:])
+                    break
+                self._send_whole(job, [peer], kinds.NOREPLY)

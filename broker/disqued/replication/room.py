@@ -210,6 +210,10 @@ class ReplicationRoom(Room):
             timers.arm(wait, self.state.now_ms)
         self.followed.hurry()
 
+    def cron(self) -> None:
+        """Send longer lists of holders for which links had no room."""
+        self._asking.tell_skipped()
+
     # --- the wait for copies ------------------------------------------------------------------------------------------
 
     def _send_unconfirmed(self, session: Session, job: Job, chosen: list[Peer], *, with_copies: bool) -> None:
@@ -352,8 +356,8 @@ class ReplicationRoom(Room):
     def _ask_more(self, wait: Replication) -> bool:
         """Send the job to one more node, and the longer list of holders to all nodes that were asked before.
 
-        Without another node, repeat the question to those that did not confirm. Nothing is added to a congested link:
-        the job, or its list of holders, is waiting there already. Returns False if no node can be asked now.
+        Without another node, repeat the question to those that did not confirm. Returns False if no node can be asked
+        now.
         """
         state = self.state
         job = wait.job
