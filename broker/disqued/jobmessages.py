@@ -13,7 +13,7 @@ from disqued.bus import kinds
 from disqued.core.fates.ended import pack_ended
 from disqued.core.fates.fate import DONE, NOTHING
 from disqued.core.jobs.codec import pack_for_bus, pack_plain
-from disqued.core.jobs.job import ACKED, NOBODY, NOT_DONE, NodeIds
+from disqued.core.jobs.job import ACKED, INCOMPLETE, NOBODY, NOT_DONE, NodeIds
 from disqued.core.jobs.jobid import is_job_id
 from disqued.core.runtime.outbox import send, send_copy, send_when_logged, tell_end
 
@@ -60,6 +60,36 @@ def job_held_with(state: NodeState, peer: Peer, frame: Frame) -> Job | None:
         return None
     note_holder(state, job, peer)
     return job
+
+
+def hash_of_holders(state: NodeState, job: Job) -> i64:
+    """What QUEUED says about the list of holders, so that a node with another list answers with it; 0 for nothing.
+
+    Members that were forgotten do not count. A list that may be incomplete is only a guess.
+    """
+    delivered = job.delivered
+    if delivered is None or job.flags & INCOMPLETE:
+        return 0
+    return state.holders.hash_of(members_of(state, delivered))
+
+
+def share_holders(state: NodeState, job: Job, node_ids: NodeIds) -> None:
+    """Send the list of holders to nodes that may have the job and not know all of them (REPLJOB with LIST_ONLY).
+
+    Nothing is sent while the list may name nodes that have lost the job, nor on a congested link: the next QUEUED that
+    one of these nodes sends shows again that it has another list.
+    """
+    delivered = job.delivered
+    if delivered is None or job.flags & INCOMPLETE or job.retry_s == 0 or state.lifecycle.table.settling:
+        return
+    peers: list[Peer] = []
+    for node_id in node_ids:
+        peer = state.view.peers.get(node_id)
+        if peer is None or peer.link is None or peer.link.congested or not peer.features & kinds.FEATURE_REPAIR:
+            continue
+        peers.append(peer)
+    if peers:
+        send_repljob(state, job, peers, state.holders.pack(delivered), kinds.LIST_ONLY)
 
 
 def take_expiry(state: NodeState, job: Job, peer: Peer) -> None:

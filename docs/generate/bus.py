@@ -66,6 +66,11 @@ _FLAGS: Final = (
     (kinds.INCR_DELIVERIES, "INCR_DELIV", "the job was requeued: receivers count one more delivery"),
     (kinds.TRANSFER, "TRANSFER", "ours: the job is not new, and is taken even if its queue is paused"),
     (kinds.REPAIRED, "REPAIRED", "ours: a lost copy is made again, and the receiver confirms it to all holders"),
+    (
+        kinds.LIST_ONLY,
+        "LIST_ONLY",
+        "ours, 16 and 1: only the list of holders is meant; a node without the job keeps none",
+    ),
 )
 
 _PAYLOADS: Final = {

@@ -56,11 +56,21 @@ def test_a_duplicate_id_on_the_wire_is_removed() -> None:
     assert Holders().unpack(A + B + A) == (A, B)
 
 
+def test_hash_of_a_list_does_not_depend_on_its_order_and_is_never_0() -> None:
+    holders = Holders()
+
+    assert holders.hash_of((A, B, C)) == holders.hash_of((C, A, B)) == Holders().hash_of((B, C, A))
+    assert holders.hash_of((A, B)) not in {0, holders.hash_of((A, C)), holders.hash_of((A, B, C))}
+    assert holders.hash_of(()) != 0
+
+
 def test_forged_lists_do_not_fill_the_memory() -> None:
     holders = Holders()
 
     for number in range(3 * MAX_KEPT):
         holders.pack(holders.unpack(b"%040d" % number))
+        holders.hash_of(holders.unpack(b"%040d" % number))
+        assert len(holders._hashes) <= MAX_KEPT
         assert len(holders._kept) <= MAX_KEPT
         assert len(holders._packed) <= MAX_KEPT
         assert len(holders._unpacked) <= MAX_KEPT

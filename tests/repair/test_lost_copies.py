@@ -387,3 +387,18 @@ def test_a_job_that_is_finished_during_the_repair_leaves_no_copy(replicate: int)
     cluster.run(seconds=40)
     assert copies(cluster, jobs) == {0}
     assert not any(member.admin.take("mail", count=10) for member in cluster.members)
+
+
+def test_holders_that_exchange_their_lists_do_not_list_a_node_again_that_came_back_without_the_job() -> None:
+    """Each holder removes it from its list a little later than the others, while all requeue their jobs."""
+    cluster = five()
+    jobs = add(cluster, cluster.members[0], 80, "REPLICATE", 3, "RETRY", 1)
+    cluster.run(seconds=3)
+    for member in cluster.members[1:4]:
+        member.restart()
+        cluster.run(milliseconds=300)
+        cluster.until(lambda: is_whole(cluster))
+        assert copies(cluster, jobs) <= {3, 4}
+        for job_id in jobs:
+            having = cluster.copies(job_id)
+            assert {frozenset(lists_of(holder, job_id)) for holder in having} == {frozenset(one.id for one in having)}

@@ -87,7 +87,7 @@ FEATURE_ATTRIBUTES: Final = 128
 FEATURE_FATES: Final = 4096
 """Understands JOBASK, JOBTOLD and SETREC, and NOT_DONE in a DELJOB."""
 FEATURE_REPAIR: Final = 32768
-"""Understands DATAID, DIGEST and CELL, and REPAIRED in a REPLJOB."""
+"""Understands DATAID, DIGEST and CELL, and REPAIRED and LIST_ONLY in a REPLJOB."""
 FEATURE_LOGS: Final = 8192
 """Understands LOGENTRY, GOTENTRY and LOGASK."""
 FEATURE_CLAIMS: Final = 16384
@@ -128,6 +128,8 @@ REPAIRED: Final = 16
 """Message flags. The last two are ours, and the original ignores them. TRANSFER: the job is not new, because a leaving
 node transfers it or a lost copy is made again, so REPLJOB and ENQUEUE are not refused if the input of its queue is
 paused. REPAIRED: a lost copy is made again, so the receiver sends GOTJOB to all holders."""
+LIST_ONLY: Final = NOREPLY | REPAIRED
+"""Both in one REPLJOB: a longer list of holders, for a node that has the job. One that does not keeps no copy."""
 
 NODE_PFAIL: Final = 1
 NODE_FAIL: Final = 2

@@ -15,7 +15,7 @@ from disqued.core.runtime.message import Message
 from disqued.core.runtime.outbox import send, tell_holders
 from disqued.core.runtime.state import NodeState
 from disqued.delivery.counters import DUPLICATE_ENQUEUES_DROPPED
-from disqued.jobmessages import job_held_with, send_repljob
+from disqued.jobmessages import hash_of_holders, job_held_with, share_holders
 
 FLAGS: Final = (0, kinds.INCR_DELIVERIES, kinds.INCR_NACKS, 0)
 """By what the queueing counts as: SILENT, COUNT_DELIVERY, COUNT_NACK, UNCOUNTED."""
@@ -30,7 +30,12 @@ _RANDOM_CHARACTERS: Final = 24
 def announce(state: NodeState, job: Job, counting: i64) -> None:
     """Tell the other holders that the job is queued here, and what for."""
     flags = FLAGS[counting]
-    tell_holders(state, job, state.bus.about_job(kinds.QUEUED, job.id, 0, flags))
+    tell_holders(state, job, queued_frame(state, job, flags))
+
+
+def queued_frame(state: NodeState, job: Job, message_flags: i64 = 0) -> bytes:
+    """QUEUED for a job that this node has queued."""
+    return state.bus.about_job(kinds.QUEUED, job.id, hash_of_holders(state, job), message_flags)
 
 
 def precedes(job_id: bytes, one: bytes, other: bytes) -> bool:
@@ -53,8 +58,8 @@ def handle_queued(state: NodeState, peer: Peer, frame: Frame) -> None:
 
     If both nodes queued it at once and a worker took it here before this message arrived, this node answers WORKING.
     The other node then removes the job from its queue, so it is not delivered twice. A NACK means to deliver it again.
-    A job that several nodes may add can be queued by a node that knew that it is queued here. That node is told again,
-    so that it gives way; it sends its list of holders in turn.
+    A sender that has no precedence is told that the job is queued here: it may not know this node, or may have queued
+    the job although it knew. A sender with another list of holders gets the list of this node.
     """
     job = job_held_with(state, peer, frame)
     if job is None:
@@ -72,27 +77,18 @@ def handle_queued(state: NodeState, peer: Peer, frame: Frame) -> None:
         if precedes(job.id, peer.id, state.view.node_id):
             lifecycle.dequeue(job)
             state.counters.add(DUPLICATE_ENQUEUES_DROPPED)
-            if job.is_named:
-                _share_holders(state, job, peer)
-        elif job.is_named:
-            send(state, peer, state.bus.about_job(kinds.QUEUED, job.id))
+        else:
+            send(state, peer, queued_frame(state, job))
     lifecycle.postpone(job, state.now_ms)
     if flags & kinds.INCR_NACKS and job.nacks < MAX_COUNTER:
         job.nacks += 1
     if flags & kinds.INCR_DELIVERIES and job.additional_deliveries < MAX_COUNTER:
         job.additional_deliveries += 1
+    holders_there: i64 = frame.aux
+    if holders_there != 0 and holders_there != hash_of_holders(state, job):
+        share_holders(state, job, (peer.id,))
     if flags & _FAILED and not peer.features & kinds.FEATURE_ATTRIBUTES:
         state.events.failed_elsewhere(job)
-
-
-def _share_holders(state: NodeState, job: Job, peer: Peer) -> None:
-    """Send the list of holders to the node that keeps the job in its queue.
-
-    It may have got the job from another node that added it, and not know those that have it from this one.
-    """
-    delivered = job.delivered
-    if delivered is not None and len(delivered) > 2:
-        send_repljob(state, job, [peer], state.holders.pack(delivered), kinds.NOREPLY)
 
 
 def _was_just_taken(state: NodeState, job: Job) -> bool:
@@ -107,7 +103,7 @@ MESSAGE: Final[Message] = Message(
     kinds.QUEUED,
     "QUEUED",
     kinds.OF_JOB_ID,
-    "a node that queued a job, to the other holders",
-    "the others do not queue it; if two queued it, only one keeps it queued",
+    "a node that queued a job, to the other holders; the number is a hash of the holders that it knows, 0 for none",
+    "the others do not queue it; if two queued it, only one keeps it queued; REPLJOB if they know other holders",
     handle_queued,
 )

@@ -15,6 +15,7 @@ from disqued.delivery.counters import REQUEUES_PREVENTED
 from disqued.delivery.lease import is_long
 from disqued.delivery.lease import tell as tell_lease
 from disqued.delivery.postpone import is_postponed, tell
+from disqued.delivery.queued import queued_frame
 from disqued.jobmessages import job_held_with
 
 
@@ -45,7 +46,7 @@ def handle_willqueue(state: NodeState, peer: Peer, frame: Frame) -> None:
     if job is None:
         return
     if job.state == QUEUED:
-        tell_holders(state, job, state.bus.about_job(kinds.QUEUED, job.id))
+        tell_holders(state, job, queued_frame(state, job))
         state.lifecycle.postpone(job, state.now_ms)
         state.counters.add(REQUEUES_PREVENTED)
     elif is_postponed(state, job):
@@ -63,7 +64,8 @@ MESSAGE: Final[Message] = Message(
     kinds.WILLQUEUE,
     "WILLQUEUE",
     kinds.OF_JOB_ID,
-    "a node that will queue a job in 500 ms, to the other holders",
+    "a node that will queue a job in 500 ms, to the other holders; one that has a job queued, to a holder of which it "
+    "has just learned",
     "QUEUED or SETACK if the sender does not know",
     handle_willqueue,
 )

@@ -9,11 +9,11 @@ from disqued.bus.frame import Frame
 from disqued.core.cluster.peer import Peer
 from disqued.core.fates.fate import DONE, UNKNOWN
 from disqued.core.jobs.codec import CorruptJob, unpack
-from disqued.core.jobs.job import ACKED, NOBODY, WAIT_REPL, Job, NodeIds
+from disqued.core.jobs.job import ACKED, NOBODY, QUEUED, WAIT_REPL, Job, NodeIds
 from disqued.core.runtime.counters import COPIES_REFUSED
-from disqued.core.runtime.outbox import confirm_copy
+from disqued.core.runtime.outbox import confirm_copy, send
 from disqued.core.runtime.state import NodeState
-from disqued.jobmessages import members_of, send_setack, take_expiry
+from disqued.jobmessages import members_of, send_setack, share_holders, take_expiry
 from disqued.placing.rivals import answer_about
 from disqued.replication.counters import COPIES_KEPT
 
@@ -43,6 +43,7 @@ def _take(state: NodeState, peer: Peer, job: Job, sent_holders: bytes, message_f
 
     A job that this node has keeps its state; its list of holders grows, and it gets attributes. If the node only has
     its acknowledgement (a dummy), the job replaces it and is acknowledged. So is a job that was lately said to be done.
+    With LIST_ONLY, a job that this node does not have is not kept.
     """
     holders = state.holders
     listed = holders.plus(members_of(state, holders.unpack(sent_holders)), state.view.node_id)
@@ -58,8 +59,11 @@ def _take(state: NodeState, peer: Peer, job: Job, sent_holders: bytes, message_f
         if state.lifecycle.table.settling:
             state.lifecycle.table.note_seen(known, holders.without(listed, delivered))
         state.lifecycle.merge_attributes(known, job.extra)
+        _introduce(state, known, delivered, listed)
         had = answer_about(known, job, state.now_ms)
         job = known
+    elif message_flags & kinds.LIST_ONLY == kinds.LIST_ONLY:
+        return
     elif not _keep(state, peer, job, listed, known, message_flags):
         state.counters.add(COPIES_REFUSED)
         return
@@ -69,6 +73,26 @@ def _take(state: NodeState, peer: Peer, job: Job, sent_holders: bytes, message_f
         confirm_copy(state, peer, job.id, had)
         if message_flags & kinds.REPAIRED:
             _tell_holders(state, peer, job)
+
+
+def _introduce(state: NodeState, job: Job, known: NodeIds, listed: NodeIds) -> None:
+    """Have holders learn of each other, after the list of those that were `known` grew by those that a node listed.
+
+    If this node knows others than the sender, all get the whole list. If it has the job queued, it tells the new ones:
+    one of them may have it queued as well. Nodes of the original get neither.
+    """
+    whole = job.delivered
+    assert whole is not None
+    if job.state == ACKED:
+        return
+    if len(members_of(state, whole)) > len(listed):
+        share_holders(state, job, whole)
+    if job.state == QUEUED and whole is not known:
+        frame = state.bus.about_job(kinds.WILLQUEUE, job.id)
+        for node_id in state.holders.without(listed, known):
+            peer = state.view.peers.get(node_id)
+            if peer is not None and peer.features & kinds.FEATURE_REPAIR:
+                send(state, peer, frame)
 
 
 def _tell_holders(state: NodeState, sender: Peer, job: Job) -> None:

@@ -238,7 +238,7 @@ def _details(frame: Frame) -> Iterator[str]:
     of = frame.payload_kind
     if of == kinds.OF_JOB_ID:
         yield frame.job_id.decode()
-        if frame.aux:
+        if frame.aux and frame.kind != kinds.QUEUED:  # a hash says nothing to a reader
             yield str(frame.aux)
     elif of == kinds.OF_JOB_IDS:
         for entry in range(frame.jobs_at, frame.end, LISTED_BYTES):

@@ -8,6 +8,7 @@ which the nodes were added.
 from __future__ import annotations
 
 from typing import Final
+from zlib import crc32
 
 from mypy_extensions import i64
 
@@ -34,6 +35,7 @@ class Holders:
     def __init__(self) -> None:
         self._kept: dict[NodeIds, NodeIds] = {}
         self._packed: dict[NodeIds, bytes] = {}
+        self._hashes: dict[NodeIds, int] = {}
         self._unpacked: dict[bytes, NodeIds] = {}
         self._kept_ids: i64 = 0
         """IDs in `_kept`."""
@@ -58,6 +60,7 @@ class Holders:
             if len(self._kept) >= MAX_KEPT or self._kept_ids >= MAX_KEPT_IDS:
                 self._kept.clear()
                 self._packed.clear()
+                self._hashes.clear()
                 self._kept_ids = 0
             self._kept[node_ids] = node_ids
             self._kept_ids += len(node_ids)
@@ -107,6 +110,17 @@ class Holders:
             packed = len(node_ids).to_bytes(4, "little") + b"".join(node_ids)
             self._packed[self.keep(node_ids)] = packed
         return packed
+
+    def hash_of(self, node_ids: NodeIds) -> i64:
+        """A number of 32 bits that is equal for equal lists, in whatever order, and never 0."""
+        found = self._hashes.get(node_ids)
+        if found is None:
+            found = 0
+            for node_id in node_ids:
+                found ^= crc32(node_id)
+            found = found or 1
+            self._hashes[self.keep(node_ids)] = found
+        return i64(found)
 
     def unpack(self, data: bytes) -> NodeIds:
         """The list of concatenated IDs; duplicates are removed."""
