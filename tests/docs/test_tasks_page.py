@@ -11,7 +11,7 @@ from disqued.core.jobs.parents import ACTIONS
 from disqued.testing.processes import ServerProcess
 from support.examples import check_types, run_python
 
-PAGE = Path(__file__).parents[2] / "docs" / "howto" / "pipeline.md"
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "tasks.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 
