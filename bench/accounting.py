@@ -22,6 +22,7 @@ import hiredis
 import machine
 from brokers import BROKERS, Running
 from disqued.build import FLAVOUR
+from page import renew
 
 PAGE = machine.ROOT / "docs" / "operations" / "memory.md"
 MB = 1e6
@@ -170,11 +171,7 @@ def as_markdown(rows: Rows) -> str:
 def update_page(rows: Rows, flavour: str) -> None:
     """Put the table between the markers for this build."""
     begin, end = f"<!-- accounting {flavour} -->", f"<!-- end of accounting {flavour} -->"
-    head, _, rest = PAGE.read_text().partition(begin)
-    _, found, tail = rest.partition(end)
-    if not found:
-        raise SystemExit(f"bench: {PAGE} has lost its markers {begin} and {end}")
-    PAGE.write_text(f"{head}{begin}\n\n{as_markdown(rows)}\n\n{end}{tail}")
+    renew(PAGE, begin, end, f"\n\n{as_markdown(rows)}\n\n")
 
 
 def main() -> None:

@@ -88,12 +88,17 @@ class Disqued:
 
     def traffic(self) -> BusTraffic:
         """What all nodes together have sent to each other."""
-        total: BusTraffic = {}
-        for node in self.nodes:
-            for kind, messages, size in _BUSSTAT.findall(node.ask("INFO busstats")):
-                before = total.get(kind, (0, 0))
-                total[kind] = (before[0] + int(messages), before[1] + int(size))
-        return total
+        return sent_by(self.nodes)
+
+
+def sent_by(nodes: Sequence[LocalProcess]) -> BusTraffic:
+    """What nodes together have sent to each other."""
+    total: BusTraffic = {}
+    for node in nodes:
+        for kind, messages, size in _BUSSTAT.findall(node.ask("INFO busstats")):
+            before = total.get(kind, (0, 0))
+            total[kind] = (before[0] + int(messages), before[1] + int(size))
+    return total
 
 
 def wait_for_jobs(nodes: Sequence[Running], jobs: int) -> None:

@@ -13,10 +13,9 @@ the repair. The script fails unless the jobs are whole within WHOLE_S and the pe
 from __future__ import annotations
 
 import argparse
-import statistics
+import os
 import sys
 import tempfile
-import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,51 +23,14 @@ from pathlib import Path
 from disqued.build import FLAVOUR
 from disqued.client import Client
 from disqued.testing.processes import ServerProcess, form_cluster
+from machine import broker_environment
+from witness import Witness
 
 NODES = 3
 BODY = b"x" * 1024
 AT_ONCE = 500
 WHOLE_S = 60.0
 NORMAL_S = 10.0
-PAUSE_S = 0.002
-"""The witness leaves time for other work, as clients do."""
-
-
-class Witness(threading.Thread):
-    """Sends commands one after the other, and notes how long each took."""
-
-    def __init__(self, port: int) -> None:
-        super().__init__(daemon=True)
-        self._client = Client([f"127.0.0.1:{port}"], discover=False)
-        self._ends = False
-        self._took_s: list[float] = []
-
-    def run(self) -> None:
-        """Add, take and acknowledge a job with one copy, until the end."""
-        with self._client as client:
-            while not self._ends:
-                for words in (("ADDJOB", "witness", "job", "0", "REPLICATE", "1"), ("PING",)):
-                    self._timed(client, *words)
-                taken = self._timed(client, "GETJOB", "NOHANG", "FROM", "witness")
-                if isinstance(taken, list):
-                    self._timed(client, "ACKJOB", taken[0][1])
-                time.sleep(PAUSE_S)
-
-    def _timed(self, client: Client, *words: str) -> object:
-        began_s = time.perf_counter()
-        reply = client.execute(*words)
-        self._took_s.append(time.perf_counter() - began_s)
-        return reply
-
-    def p99_ms(self) -> float:
-        """The 99th percentile since the last call, in milliseconds."""
-        took_s, self._took_s = self._took_s, []
-        return statistics.quantiles(took_s, n=100)[98] * 1000
-
-    def end(self) -> None:
-        """Stop."""
-        self._ends = True
-        self.join()
 
 
 def fill(port: int, jobs: int) -> None:
@@ -81,7 +43,7 @@ def fill(port: int, jobs: int) -> None:
 
 def missing(server: ServerProcess) -> int:
     """How many jobs of a node lack copies; -1 while it does not know."""
-    fields = dict(line.split(":", 1) for line in server.ask("INFO repair").split("\r\n") if ":" in line)
+    fields = server.info("repair")
     left = int(fields["repair_jobs_under_replicated"])
     return left if left or not fields["repair_waits_for"] else -1
 
@@ -92,6 +54,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=100_000)
     parser.add_argument("--rate", type=int, default=0, help="repair-rate; 0 for the default")
     options = parser.parse_args()
+    os.environ.update(broker_environment())
     rate = ("--repair-rate", str(options.rate)) if options.rate else ()
     with ExitStack() as stack:
         paths = [Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in range(NODES)]
@@ -101,14 +64,14 @@ def main() -> None:
         witness = Witness(servers[0].port)
         witness.start()
         time.sleep(1)
-        witness.p99_ms()
+        witness.begin()
         time.sleep(NORMAL_S)
         normal_ms = witness.p99_ms()
         lost = servers[-1]
         lost.kill()
         back = stack.enter_context(ServerProcess(paths[-1], *rate, port=lost.port))
         began_s = time.perf_counter()
-        witness.p99_ms()
+        witness.begin()
         most = 0
         while True:
             left = [missing(server) for server in (*servers[:-1], back)]
@@ -121,9 +84,7 @@ def main() -> None:
         whole_s = time.perf_counter() - began_s
         busy_ms = witness.p99_ms()
         witness.end()
-        held = int(
-            dict(line.split(":", 1) for line in back.ask("INFO jobs").split("\r\n") if ":" in line)["registered_jobs"]
-        )
+        held = int(back.info("jobs")["registered_jobs"])
     print(f"{FLAVOUR}: {options.jobs:,} jobs of 1 KB whole again after {whole_s:.1f} s, {held:,} on the lost node")
     print(f"99th percentile of other commands: {normal_ms:.2f} ms before, {busy_ms:.2f} ms during the repair")
     if whole_s > WHOLE_S or busy_ms > 2 * normal_ms:

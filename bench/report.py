@@ -19,6 +19,7 @@ import options_report
 import persistence_report
 from floors import LATENCIES, MEMORY, PAUSE, RATES, WAITING_GROWTH, Row
 from machine import ROOT
+from page import renew
 from tables import Table, number, verdict
 
 DOCUMENT = ROOT / "docs" / "performance.md"
@@ -201,12 +202,7 @@ def update_document(results: Results) -> None:
     stored = PLOTS / "results.json"
     if stored.exists():
         results = with_earlier(results, json.loads(stored.read_text()))
-    text = DOCUMENT.read_text()
-    head, begin, rest = text.partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not begin or not end:
-        raise SystemExit(f"bench: {DOCUMENT} has lost its markers {BEGIN} and {END}")
-    DOCUMENT.write_text(f"{head}{begin}\n{as_markdown(results)}\n{end}{tail}")
+    renew(DOCUMENT, BEGIN, END, f"\n{as_markdown(results)}\n")
     PLOTS.mkdir(exist_ok=True)
     stored.write_text(json.dumps(results, indent=1) + "\n")
     draw(results, PLOTS)

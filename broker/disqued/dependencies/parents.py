@@ -20,6 +20,7 @@ from disqued.core.jobs.job import NOBODY, WAIT_REPL, Job
 from disqued.core.jobs.jobid import ttl_range_s
 from disqued.core.jobs.parents import parents_of, unmet_of, with_met
 from disqued.core.lifecycle.held import Held
+from disqued.core.runtime.parts import first_keys
 from disqued.dependencies.otherwise import Otherwise
 from disqued.dependencies.parent import Parent, chain_ends_ms, is_alive, is_over, reason
 
@@ -204,21 +205,27 @@ class Parents(Watcher):
     def proceed(self) -> None:
         """Have some children learn that a parent is met, or can no longer be done."""
         left: i64 = PER_TURN
-        while self._news and left > 0:
-            parent = next(iter(self._news.values()))
-            while parent.todo and left > 0:
-                left -= 1
-                held = self._held.jobs.get(parent.todo.pop())
-                if held is None or held.job.id not in parent.children:
-                    continue
-                if parent.is_met:
-                    self._meet(held.job, parent)
-                elif parent.gone:
-                    self._otherwise.begin(held.job, parent)
-            if not parent.todo:
-                self._news.pop(parent.id, None)
-                if parent.is_met and parent.id in self._held.parents and not parent.children:
-                    self._forget(parent)
+        for parent_id in first_keys(self._news, PER_TURN):
+            parent = self._news.get(parent_id)
+            if parent is not None and left > 0:
+                left = self._tell_some(parent, left)
+
+    def _tell_some(self, parent: Parent, left: i64) -> i64:
+        """Have at most `left` children learn the news of a parent; returns how many more can learn something."""
+        while parent.todo and left > 0:
+            left -= 1
+            held = self._held.jobs.get(parent.todo.pop())
+            if held is None or held.job.id not in parent.children:
+                continue
+            if parent.is_met:
+                self._meet(held.job, parent)
+            elif parent.gone:
+                self._otherwise.begin(held.job, parent)
+        if not parent.todo:
+            self._news.pop(parent.id, None)
+            if parent.is_met and parent.id in self._held.parents and not parent.children:
+                self._forget(parent)
+        return left
 
     def _meet(self, job: Job, parent: Parent) -> None:
         """A parent of a held job is done."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import i64
 
 from disqued.core.jobs.job import ACTIVE
+from disqued.core.runtime.parts import first_keys
 from disqued.core.runtime.room import Room
 from disqued.dependencies.counters import FREED
 from disqued.dependencies.otherwise import Otherwise
@@ -51,29 +52,25 @@ class DependenciesRoom(Room):
 
     def _let_go(self) -> None:
         gone = self.state.lifecycle.held.gone
-        left: i64 = PER_TURN
-        while gone and left > 0:
-            left -= 1
-            job_id = next(iter(gone))
-            self.parents.let_go(gone.pop(job_id))
+        for job_id in first_keys(gone, PER_TURN):
+            job = gone.pop(job_id, None)
+            if job is not None:
+                self.parents.let_go(job)
 
     def _take_up(self) -> None:
         held = self.state.lifecycle.held
-        left: i64 = PER_TURN
-        while held.fresh and left > 0:
-            left -= 1
-            job_id = next(iter(held.fresh))
-            del held.fresh[job_id]
-            self.parents.take_up(held.jobs[job_id])
+        for job_id in first_keys(held.fresh, PER_TURN):
+            if job_id in held.fresh:
+                del held.fresh[job_id]
+                self.parents.take_up(held.jobs[job_id])
 
     def _free(self) -> None:
         """Have jobs queued, or planned, whose parents are met."""
         free = self.state.lifecycle.held.free
-        left: i64 = PER_TURN
-        while free and left > 0:
-            left -= 1
-            job_id = next(iter(free))
-            self._free_job(free.pop(job_id))
+        for job_id in first_keys(free, PER_TURN):
+            job = free.pop(job_id, None)
+            if job is not None:
+                self._free_job(job)
 
     def _free_job(self, job: Job) -> None:
         lifecycle = self.state.lifecycle

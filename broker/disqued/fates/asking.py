@@ -14,6 +14,7 @@ from mypy_extensions import i64
 
 from disqued.bus import kinds
 from disqued.core.runtime.outbox import send
+from disqued.core.runtime.parts import first_keys
 from disqued.core.runtime.skipped import Skipped, has_no_room
 from disqued.fates.payload import MOST_ASKED, pack_questions
 
@@ -40,8 +41,7 @@ class Asking:
         """Ask about jobs that are watched since this turn; returns them."""
         fresh = self._state.watches.fresh
         asked: list[bytes] = []
-        while fresh and len(asked) < MOST_PER_TURN:
-            job_id = next(iter(fresh))
+        for job_id in first_keys(fresh, MOST_PER_TURN):
             del fresh[job_id]
             watched = self._state.lifecycle.watched.get(job_id)
             if watched is not None and watched.watchers:

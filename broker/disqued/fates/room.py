@@ -11,6 +11,7 @@ from disqued.core.fates.fate import UNKNOWN
 from disqued.core.fates.keeper import FateKeeper
 from disqued.core.fates.watches import WATCH_BYTES
 from disqued.core.runtime.outbox import send_when_logged
+from disqued.core.runtime.parts import first_keys
 from disqued.core.runtime.room import Room
 from disqued.core.runtime.skipped import Skipped, has_no_room
 from disqued.fates.askers import Askers
@@ -132,11 +133,9 @@ class FatesRoom(Room):
         state = self.state
         changed = state.watches.changed
         by_node: dict[bytes, list[bytes]] = {}
-        told: list[bytes] = []
-        while changed and len(told) < MOST_PER_TURN:
-            job_id = next(iter(changed))
+        told = first_keys(changed, MOST_PER_TURN)
+        for job_id in told:
             del changed[job_id]
-            told.append(job_id)
             watched = state.lifecycle.watched.get(job_id)
             for node_id in () if watched is None else watched.askers:
                 by_node.setdefault(node_id, []).append(job_id)
