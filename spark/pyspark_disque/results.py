@@ -1,6 +1,6 @@
 """The ends of jobs as columns: `with_results` asks the nodes about the job ID of each row, and may wait.
 
-Each task asks one node, in pipelines of a slice of rows, and another node if that one fails. The requests (RESULT and
+Each task asks one node about a slice of rows at a time, and another node if that one fails. The requests (RESULT and
 WAITJOB) change nothing, so they can be repeated at any node.
 """
 
@@ -17,7 +17,6 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import StringType
 
 from disqued.client import BadJobId, Client, DisqueError, JobFate
-from disqued.client.replies import job_fate
 from pyspark_disque.brokers import Brokers, is_retryable
 from pyspark_disque.clock import Clock, RetryDeadline
 from pyspark_disque.options import Options, parse
@@ -33,7 +32,7 @@ COLUMNS: Final = {"outcome": "string", "ended": "timestamp", "claim": "bigint", 
 _SCHEMA: Final = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
 _END: Final = "_disque_end"
 SLICE_ROWS: Final = 512
-"""The number of jobs asked about at once: enough to hide the round trip, and at most half of what WAITJOB takes."""
+"""The number of jobs asked about at once: about half of what RESULT and WAITJOB take."""
 WAIT_S: Final = 10.0
 """How long a node waits for jobs before it is asked again, so that a node that hangs is noticed."""
 
@@ -145,16 +144,14 @@ class FateAsking:
 
 
 def _fates_at(client: Client, ids: Sequence[str]) -> dict[str, JobFate | None]:
-    """Ask a node about jobs, in a pipeline."""
-    found: dict[str, JobFate | None] = {}
-    replies = client.execute_many(("RESULT", job_id) for job_id in ids)
-    for job_id, reply in zip(ids, replies, strict=True):
-        if isinstance(reply, BadJobId):
-            raise BadId(f"{job_id!r} is not a job ID")
-        if isinstance(reply, DisqueError):
-            raise reply
-        found[job_id] = None if reply is None else job_fate(reply)
-    return found
+    """Ask a node about jobs. Halves find the text that is no job ID: the node does not say which one it is."""
+    try:
+        return client.results(ids) if ids else {}
+    except BadJobId:
+        if len(ids) == 1:
+            raise BadId(f"{ids[0]!r} is not a job ID") from None
+        half = len(ids) // 2
+        return _fates_at(client, ids[:half]) | _fates_at(client, ids[half:])
 
 
 def _have_ended(client: Client, ids: Sequence[str], wait_ms: int) -> bool:

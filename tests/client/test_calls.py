@@ -100,6 +100,7 @@ WORDS: dict[str, tuple[Call[Any], tuple[object, ...]]] = {
     "ack-result": (calls.ack("D-1", claim=7, result="42"), ("ACKJOB", "D-1", "CLAIM", 7, "RESULT", "42")),
     "ack-copies": (calls.ack("D-1", copies=2, timeout_ms=9), ("ACKJOB", "D-1", "COPIES", 2, "TIMEOUT", 9)),
     "result": (fates.result("D-1"), ("RESULT", "D-1")),
+    "results": (fates.results(["D-1", "D-2", "D-1"]), ("RESULT", "D-1", "D-2")),
     "wait": (fates.wait("D-1"), ("WAITJOB", "D-1", "WITHRESULT", "TIMEOUT", 0)),
     "wait-any": (
         fates.wait(["D-1", "D-2"], any=True, timeout_ms=700),
@@ -163,6 +164,7 @@ REPEATABLE: dict[str, tuple[Call[Any], bool]] = {
     "qpeek": (calls.qpeek("q"), True),
     "qstat": (calls.qstat("q"), True),
     "result": (fates.result("D-1"), True),
+    "results": (fates.results(["D-1"]), True),
     "wait": (fates.wait("D-1"), True),
     "qcount": (calls.qcount("q"), True),
     "qpurge": (calls.qpurge("q"), True),

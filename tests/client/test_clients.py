@@ -139,7 +139,11 @@ def test_the_end_of_a_job_is_known(client: Any) -> None:
     fate = client.result(job)
     assert (fate.outcome, fate.claim, fate.result) == ("done", None, b"42")
     assert fate.ended_ms is not None
-    assert client.result("D-00000000-" + "a" * 24 + "-05a1") is None
+    unknown = "D-00000000-" + "a" * 24 + "-05a1"
+    assert client.result(unknown) is None
+    assert client.results([unknown, job, unknown]) == {unknown: None, job: fate}
+    assert client.results([job]) == {job: fate}
+    assert client.results([unknown]) == {unknown: None}
 
 
 def test_jobs_are_counted_and_listed_by_what_they_wait_for(client: Any) -> None:

@@ -147,6 +147,8 @@ def test_requests_behind_a_wait_run_when_it_is_over(local: LocalNode, client: Lo
 def test_a_request_that_is_wrong_is_refused(client: LocalClient, words: list[bytes | str | int], error: str) -> None:
     assert str(client.call("WAITJOB", *words)).startswith(error)
     assert str(client.call("RESULT", "x")).startswith("BADID")
+    assert str(client.call("RESULT", UNKNOWN_JOB, "x")).startswith("BADID")
+    assert str(client.call("RESULT", *[UNKNOWN_JOB] * 1001)).startswith("ERR RESULT takes at most 1000 jobs")
 
 
 # --- several nodes ------------------------------------------------------------------------------------------------
@@ -218,6 +220,34 @@ def test_result_says_how_a_job_ended_at_every_node(cluster: Cluster) -> None:
         assert isinstance(reply, list)
         assert (reply[0], reply[2:]) == (b"done", [0, None])
         assert abs(int(str(reply[1])) - ended_ms) < 100
+
+
+def test_result_of_several_jobs_has_a_row_for_each_in_the_order_of_the_request(cluster: Cluster) -> None:
+    one, *_ = cluster.members
+    done, waits = add(cluster, one, "RETAIN", 60), add(cluster, one)
+    one.admin.call("ACKJOB", done, "RESULT", "42")
+    ended_ms = one.now_ms
+    cluster.run(seconds=5)
+    asked_ms = one.now_ms
+    client = elsewhere(cluster, done).client()
+    client.send("RESULT", waits, UNKNOWN_JOB, done, waits)
+    cluster.until(lambda: not client.silent, within_s=5)
+    reply = client.next_reply()
+    assert isinstance(reply, list)
+    assert reply[:2] == [[waits, b"waiting", 0, 0, None], None]
+    [_, _, row] = reply
+    assert isinstance(row, list)
+    assert abs(int(str(row.pop(2))) - ended_ms) < 100
+    assert row == [done, b"done", 0, b"42"]
+    assert one.now_ms - asked_ms < SETTLE_MS
+
+
+def test_a_job_that_is_named_twice_is_one_row(local: LocalNode, client: LocalClient) -> None:
+    job = client.add("q")
+    client.send("RESULT", job, job)
+    local.run(milliseconds=20)
+    assert client.next_reply() == [[job, b"waiting", 0, 0, None]]
+    assert not local.node.state.lifecycle.watched
 
 
 def test_result_waits_a_second_for_a_node_that_hangs(cluster: Cluster) -> None:

@@ -77,6 +77,7 @@ class AsyncClient(BaseClient):
     working = Method(_one, calls.working)
     working_many = Method(_many, calls.working_many)
     result = Method(_one, fates.result)
+    results = Method(_one, fates.results)
     wait = Method(_one, fates.wait)
     show = Method(_one, calls.show)
     qlen = Method(_one, calls.qlen)

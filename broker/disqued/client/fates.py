@@ -22,6 +22,14 @@ def result(job_id: str) -> Call[JobFate | None]:
     return Call(("RESULT", job_id), replies.optional(replies.job_fate), repeat=True, wait_s=_ASKING_S)
 
 
+def results(ids: Sequence[str]) -> Call[dict[str, JobFate | None]]:
+    """Return what the cluster knows about the ends of at most 1,000 jobs, by ID, as `result` does for one."""
+    names = tuple(dict.fromkeys(ids))
+    if not names:
+        raise ValueError("results() needs at least one job")
+    return Call(("RESULT", *names), replies.job_fates(names), repeat=True, wait_s=_ASKING_S)
+
+
 def wait(ids: str | Sequence[str], *, any: bool = False, timeout_ms: int = 0) -> Call[dict[str, JobEnd]]:  # noqa: A002 - named as the option of WAITJOB
     """Wait until jobs have ended, at most 1,000, and return how, by ID (Disque command WAITJOB).
 

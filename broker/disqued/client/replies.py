@@ -6,7 +6,7 @@ Records are decoded by field name, not by position, because fields may be added.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar, cast
 
 from disqued.client.errors import ResponseError, UnexpectedReply
@@ -276,6 +276,22 @@ def job_fate(reply: Reply) -> JobFate:
         raise _unexpected("the end of a job", reply)
     outcome, ended_ms, claim, result = reply
     return JobFate(_outcome(outcome), integer(ended_ms) or None, integer(claim) or None, optional(body)(result))
+
+
+def job_fates(ids: Sequence[str]) -> Callable[[Reply], dict[str, JobFate | None]]:
+    """Return a decoder for the reply of RESULT about these jobs; a single one has no list around it."""
+
+    def decode(reply: Reply) -> dict[str, JobFate | None]:
+        if len(ids) == 1:
+            return {ids[0]: optional(job_fate)(reply)}
+        if not isinstance(reply, list) or len(reply) != len(ids):
+            raise _unexpected(f"the ends of {len(ids)} jobs", reply)
+        return {
+            job_id: job_fate(row[1:]) if isinstance(row, list) else optional(job_fate)(row)
+            for job_id, row in zip(ids, reply, strict=True)
+        }
+
+    return decode
 
 
 def job_ends(reply: Reply) -> dict[str, JobEnd]:

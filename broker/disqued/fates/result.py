@@ -1,4 +1,4 @@
-"""RESULT: what became of a job, asked of all nodes."""
+"""RESULT: what became of jobs, asked of all nodes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from disqued.core.commands.command import Command
 from disqued.core.jobs.jobid import require_job_ids
 from disqued.core.runtime.manyjobs import queues_of_fates
-from disqued.fates.waiting import FateWait
+from disqued.fates.waiting import MOST_JOBS, FateWait, require_few_jobs
 
 if TYPE_CHECKING:
     from disqued.core.clients.session import Session
@@ -15,20 +15,25 @@ if TYPE_CHECKING:
 
 
 def result(state: NodeState, session: Session, args: list[bytes]) -> None:
-    """Reply with the outcome, the time of the end, the claim and the result; a null array if no node knows the job."""
+    """Reply with the outcome, the time of the end, the claim and the result; a null array if no node knows the job.
+
+    Several jobs get a list of these, each with its ID in front. Raises ReplyError for too many jobs.
+    """
     require_job_ids(args, 1)
-    FateWait(session, state, args[1:], 0).begin()
+    require_few_jobs("RESULT", len(args) - 1)
+    FateWait(session, state, args[1:]).begin()
 
 
 COMMAND: Final[Command] = Command(
     "result",
-    2,
+    -2,
     ("readonly", "fast"),
     result,
     "jobs",
-    "Replies how a job ended, when, under which claim, and with which result.",
-    "job-id",
-    "O(nodes)",
+    "Replies how jobs ended, when, under which claims, and with which results.",
+    "job-id [job-id ...]",
+    "O(jobs * nodes)",
+    most_words=1 + MOST_JOBS,
     queues=queues_of_fates,
     categories=("producer",),
 )

@@ -16,14 +16,23 @@ from disqued.core.fates.fate import DEAD, DELETED, DONE, EXPIRED, UNKNOWN, Fate
 from disqued.core.fates.verdict import Verdict
 from disqued.core.fates.watches import Watcher
 from disqued.core.runtime.waiting import release, suspend
+from disqued.errors import ReplyError
 from disqued.resp import writer
 from disqued.resp.writer import array_header, bulk, integer
 
 if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
 
+MOST_JOBS: Final = 1000
+"""The most jobs that one request may ask about."""
 SETTLE_MS: Final = 1000
 _NEVER_MS: Final = 1 << 62
+
+
+def require_few_jobs(command: str, count: int) -> None:
+    """Raise ReplyError for more jobs than may be asked about at once."""
+    if count > MOST_JOBS:
+        raise ReplyError(f"ERR {command} takes at most {MOST_JOBS} jobs")
 
 
 class JobsWait(Blocked):
@@ -154,7 +163,11 @@ class EndsWait(JobsWait):
 
 
 class FateWait(JobsWait):
-    """A client that asks what the nodes know about the end of one job (RESULT)."""
+    """A client that asks what the nodes know about the ends of jobs (RESULT)."""
+
+    def __init__(self, session: Session, state: NodeState, job_ids: list[bytes]) -> None:
+        super().__init__(session, state, job_ids, 0)
+        self._is_list: bool = len(job_ids) > 1
 
     def judge(self, job_id: bytes) -> bool:
         """Everything that is settled is an end of this wait."""
@@ -166,16 +179,28 @@ class FateWait(JobsWait):
         return False
 
     def is_over(self) -> bool:
-        """Whether the answers are settled."""
-        return bool(self.ends)
+        """Whether the answers about all jobs are settled."""
+        return len(self.ends) == len(self.verdicts)
 
     def reply(self) -> bytes:
-        """The outcome, when the job ended, the claim, and the result; a null array if no node knows the job."""
-        (fate,) = self.ends.values()
+        """The outcome, when the job ended, the claim, and the result; a null array if no node knows the job.
+
+        For several jobs, a list of these in the order of the request, each with its ID in front.
+        """
+        if not self._is_list:
+            (fate,) = self.ends.values()
+            return self._row(fate, b"")
+        rows = [array_header(len(self.ends))]
+        rows += [self._row(self.ends[job_id], job_id) for job_id in self.verdicts]
+        return b"".join(rows)
+
+    def _row(self, fate: Fate, job_id: bytes) -> bytes:
+        """What is known about one job, with its ID if there is one."""
         if fate.outcome == UNKNOWN:
             return self.session.null_array()
+        begin = array_header(5) + bulk(job_id) if job_id else array_header(4)
         ended = integer(int(fate.ended_ms))
-        return array_header(4) + bulk(fate.name) + ended + integer(int(fate.claim)) + result_of(self.session, fate)
+        return begin + bulk(fate.name) + ended + integer(int(fate.claim)) + result_of(self.session, fate)
 
 
 class _Ear(Watcher):

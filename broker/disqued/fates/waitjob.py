@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Final
 from disqued.core.commands.command import Command
 from disqued.core.jobs.jobid import is_job_id
 from disqued.core.runtime.manyjobs import queues_of_fates
-from disqued.errors import BadJobId, CommandSyntaxError, ReplyError
-from disqued.fates.waiting import EndsWait
+from disqued.errors import BadJobId, CommandSyntaxError
+from disqued.fates.waiting import MOST_JOBS, EndsWait, require_few_jobs
 from disqued.resp.integers import require_timeout_ms
 
 if TYPE_CHECKING:
     from disqued.core.clients.session import Session
     from disqued.core.runtime.state import NodeState
 
-MOST_JOBS: Final = 1000
 _OPTION_WORDS: Final = 4
 """ANY, WITHRESULT, TIMEOUT and its value."""
 
@@ -30,8 +29,7 @@ def waitjob(state: NodeState, session: Session, args: list[bytes]) -> None:
         end += 1
     if end == 1:
         raise BadJobId
-    if end - 1 > MOST_JOBS:
-        raise ReplyError(f"ERR WAITJOB takes at most {MOST_JOBS} jobs")
+    require_few_jobs("WAITJOB", end - 1)
     is_any = with_result = False
     timeout_ms: int | None = None
     at = end
