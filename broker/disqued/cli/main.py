@@ -36,6 +36,7 @@ VIEWS = {
     "jobs": "list jobs",
     "dead": "count or list dead letters of the cluster",
     "wait": "wait until jobs have ended",
+    "job": "show a job on all nodes, or how it ended",
     "log": "show the progress log of a job",
     "tree": "draw a job with its parents and children",
     "peek": "show queued jobs with their bodies",

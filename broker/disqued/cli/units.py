@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 _DURATIONS = (("d", 86400), ("h", 3600), ("m", 60))
 
 
@@ -34,3 +36,8 @@ def human_rate(per_second: float) -> str:
     if per_second >= 10_000:
         return f"{per_second / 1000:.1f}k"
     return f"{per_second:.1f}" if 0 < per_second < 10 else f"{per_second:.0f}"
+
+
+def moment(unix_ms: int | None) -> str:
+    """Format a time in UTC, in seconds; empty if there is none."""
+    return "" if unix_ms is None else datetime.fromtimestamp(unix_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")

@@ -31,7 +31,7 @@ PARENT_BYTES: Final = 700
 """The memory of a watched parent, beside that of the watch."""
 CHILD_BYTES: Final = 300
 """The memory of a held job, beside the job."""
-PER_TURN: Final = 500
+PER_TURN: Final = 100
 """How many jobs learn news of their parents in one turn of the event loop."""
 FRESH_MS: Final = 10_000
 """For this long, nodes that said that a parent waits count for further jobs that wait for it."""

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
-from datetime import UTC, datetime
 
 from disqued.cli.arguments import Parser
 from disqued.cli.endpoint import endpoint_options
 from disqued.cli.exits import Exit
+from disqued.cli.units import moment
 from disqued.cli.views.client import client_for
 from disqued.cli.views.columns import Column
 from disqued.cli.views.table import print_rows, table_options
 from disqued.client import LogEntry, NoSuchJob
 
 COLUMNS: tuple[Column[LogEntry], ...] = (
-    Column("unix_ms", lambda entry: entry.unix_ms, "TIME (UTC)", shown=lambda entry: _time(entry.unix_ms)),
+    Column("unix_ms", lambda entry: entry.unix_ms, "TIME (UTC)", lambda entry: moment(entry.unix_ms)),
     Column("claim", lambda entry: entry.claim, "CLAIM"),
     Column("seq", lambda entry: entry.seq, "SEQ"),
     Column("entry", lambda entry: entry.entry.decode("utf-8", "replace"), "ENTRY", folds=True),
 )
-
-
-def _time(unix_ms: int) -> str:
-    return datetime.fromtimestamp(unix_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def run(options: argparse.Namespace) -> Exit:

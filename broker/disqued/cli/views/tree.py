@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from disqued.cli.arguments import Parser, at_least
-from disqued.cli.connection import CommandRefusedError, ConnectionFailedError, ConnectionLostError
-from disqued.cli.endpoint import choose_endpoint, endpoint_options
+from disqued.cli.endpoint import endpoint_options
 from disqued.cli.exits import Exit
-from disqued.cli.views.client import connected_client
-from disqued.cli.views.columns import Column, printable
+from disqued.cli.units import moment
+from disqued.cli.views.columns import Column, body_text, printable
+from disqued.cli.views.everynode import STYLES, UNKNOWN, EveryNode, Known
 from disqued.cli.views.table import print_rows, table_options
-from disqued.client import Client, DisqueError, JobDetails, JobFate, JobId, ResponseError
+from disqued.client import JobId
 
 LIMIT = 100
 SHORT = 18
-"""So many characters of an ID name a job beside another one."""
-UNKNOWN = "unknown"
-STYLES = {"done": "green", "held": "yellow", "dead": "red", "expired": "red", "deleted": "red", UNKNOWN: "red"}
+"""So many characters of an ID name a job beside another one, and of a result are shown."""
 
 
 @dataclass(slots=True)
@@ -42,6 +40,8 @@ class Task:
     after: tuple[JobId, ...] = ()
     waits_for: tuple[JobId, ...] = ()
     children: tuple[JobId, ...] = ()
+    ended_ms: int | None = None
+    result: bytes | None = None
     below: list[Task] = field(default_factory=list)
     """The jobs that are drawn below it."""
     drawing: str = ""
@@ -49,31 +49,16 @@ class Task:
     also_after: tuple[str, ...] = ()
     """Beginnings of the IDs of parents that are drawn elsewhere."""
 
-    def learn(self, shown: Sequence[JobDetails], fate: JobFate | None) -> None:
-        """Take over what the nodes know. A parent that is met for one node is met."""
-        if not shown:
-            self.state = UNKNOWN if fate is None else fate.outcome
-            return
-        self.queue = next((job.queue for job in shown if job.queue), "")
-        self.after = next((job.after for job in shown if job.after), ())
-        met = {parent for job in shown for parent in job.after if parent not in job.waits_for}
-        self.waits_for = tuple(parent for parent in self.after if parent not in met)
-        self.children = tuple(dict.fromkeys(child for job in shown for child in job.children))
-        self.state = _state(shown, fate, held=bool(self.waits_for))
-
-
-def _state(shown: Sequence[JobDetails], fate: JobFate | None, *, held: bool) -> str:
-    """The outcome of a job that has ended; otherwise the state at the node that is nearest to a delivery."""
-    if fate is not None and fate.outcome != "waiting":
-        return fate.outcome
-    if any(job.dead_since_ms is not None for job in shown):
-        return "dead"
-    states = {job.state for job in shown}
-    if "acked" in states:
-        return "done"
-    if held:
-        return "held"
-    return next(state for state in ("queued", "active", "wait-repl") if state in states)
+    def learn(self, known: Known) -> None:
+        """Take over what the nodes know."""
+        self.queue = known.queue
+        self.state = known.state
+        self.after = known.after
+        self.waits_for = known.waits_for
+        self.children = tuple(dict.fromkeys(child for job in known.shown for child in job.children))
+        if known.fate is not None:
+            self.ended_ms = known.fate.ended_ms
+            self.result = known.fate.result
 
 
 COLUMNS: tuple[Column[Task], ...] = (
@@ -86,6 +71,14 @@ COLUMNS: tuple[Column[Task], ...] = (
     Column("waits_for", lambda task: task.waits_for),
     Column("children", lambda task: task.children),
     Column("also_after", lambda task: task.also_after, "ALSO AFTER", sparse=True),
+    Column("ended_ms", lambda task: task.ended_ms, "ENDED (UTC)", lambda task: moment(task.ended_ms), sparse=True),
+    Column(
+        "result",
+        lambda task: None if task.result is None else task.result.decode("utf-8", "surrogateescape"),
+        "RESULT",
+        lambda task: body_text(task.result or b"", SHORT),
+        sparse=True,
+    ),
 )
 
 
@@ -99,10 +92,9 @@ def run(options: argparse.Namespace) -> Exit:
     table_options(parser)
     options = parser.parse(options.command[1:], options)
     with ExitStack() as stack:
-        nodes = _Nodes(options, stack)
+        nodes = EveryNode(options, stack)
         graph = Graph(nodes, JobId(options.job), options.limit)
-    for address in nodes.missing:
-        sys.stderr.write(f"{address} does not answer; what only that node knows is missing.\n")
+    nodes.warn_of_missing()
     if graph.root.state == UNKNOWN:
         sys.stderr.write(f"No node that answered knows {options.job}.\n")
         return Exit.REFUSED
@@ -115,69 +107,20 @@ def run(options: argparse.Namespace) -> Exit:
     return Exit.OK
 
 
-class _Nodes:
-    """Clients of all nodes that can be reached; `missing` are the addresses of the others."""
-
-    def __init__(self, options: argparse.Namespace, stack: ExitStack) -> None:
-        endpoint = choose_endpoint(options)
-        first = stack.enter_context(connected_client(endpoint))
-        hello = first.hello()
-        self._clients: dict[str, Client] = {str(endpoint): first}
-        self.missing: list[str] = []
-        for node in hello.nodes:
-            at = endpoint.at(node.host, node.port)
-            if node.id == hello.node_id:
-                continue
-            try:
-                self._clients[str(at)] = stack.enter_context(connected_client(at))
-            except (ConnectionFailedError, ConnectionLostError, CommandRefusedError):
-                self.missing.append(str(at))
-
-    def ask(self, task: Task) -> None:
-        """Have a job learn what the nodes know about it."""
-        shown: list[JobDetails] = []
-        fate: JobFate | None = None
-        is_told = False
-        for address, client in list(self._clients.items()):
-            try:
-                job = client.show(task.id)
-                if job is not None:
-                    shown.append(job)
-                if not is_told:
-                    is_told, fate = _fate(client, task.id)
-            except ResponseError:
-                raise
-            except DisqueError:
-                del self._clients[address]
-                self.missing.append(address)
-        task.learn(shown, fate)
-
-
-def _fate(client: Client, job_id: str) -> tuple[bool, JobFate | None]:
-    """Whether the node could ask the cluster about the end of a job, and what it was told.
-
-    A node of the original cannot, and a user may lack the permission.
-    """
-    try:
-        return True, client.result(job_id)
-    except ResponseError:
-        return False, None
-
-
 class Graph:
     """A job, and the jobs that are reached from it, by ID; at most `limit`, the nearest ones."""
 
-    def __init__(self, nodes: _Nodes, job_id: JobId, limit: int) -> None:
+    def __init__(self, nodes: EveryNode, job_id: JobId, limit: int) -> None:
         self.root = Task(job_id)
         self.tasks: dict[JobId, Task] = {job_id: self.root}
         self._passed: set[JobId] = set()
         self._limit = limit
-        nodes.ask(self.root)
+        self.root.learn(nodes.ask(job_id))
         level = [self.root]
         while level:
             level = [task for above in level for task in self._below(above)]
             for task in level:
-                nodes.ask(task)
+                task.learn(nodes.ask(task.id))
 
     @property
     def left(self) -> int:
