@@ -67,6 +67,7 @@ def test_jobs_of_a_single_node_are_counted_by_what_they_wait_for(client: LocalCl
         "delayed": 1,
         "dead": 0,
         "held": 0,
+        "records": 0,
         "nodes-answered": 1,
         "nodes-known": 1,
     }
@@ -98,6 +99,25 @@ def test_finished_jobs_and_delivered_at_most_once_jobs_are_not_counted(client: L
     for job in client.take("mail", count=2)[1:]:
         client.call("ACKJOB", job)
     assert jobs(flat(client.call("QCOUNT", "mail"))) == {}
+
+
+def test_records_of_a_queue_are_counted_until_they_are_forgotten(local: LocalNode, client: LocalClient) -> None:
+    for queue in ("mail", "mail", "print"):
+        client.call("ACKJOB", client.add(queue, "body", "RETAIN", 60))
+    assert jobs(flat(client.call("QCOUNT", "mail"))) == {"records": 2}
+    local.run(seconds=61)
+    assert jobs(flat(client.call("QCOUNT", "mail"))) == {}
+    client.call("ACKJOB", client.add("mail", "body", "RETAIN", 60))
+    client.call("DEBUG", "FLUSHALL")
+    assert jobs(flat(client.call("QCOUNT", "mail"))) == {}
+
+
+def test_each_node_counts_its_record_of_a_job(cluster: Cluster) -> None:
+    first, *_ = cluster.members
+    job = add(cluster, first, "REPLICATE", 2, "RETAIN", 60)
+    first.admin.call("ACKJOB", job)
+    cluster.run(seconds=1)
+    assert jobs(count(cluster, first)) == {"records": 2}
 
 
 def test_each_job_of_a_cluster_is_counted_once_wherever_the_client_asks(cluster: Cluster) -> None:

@@ -88,7 +88,7 @@ def test_only_jobs_in_the_named_states_are_deleted(client: LocalClient) -> None:
     client.add("mail.dead")
     client.add("mail.dead", "body", "DELAY", 60)
     assert flat(client.call("QPURGE", "mail.dead", "STATE", "dead"))["deleted"] == 1
-    assert jobs(flat(client.call("QCOUNT", "mail.dead"))) == {"queued": 1, "delayed": 1}
+    assert jobs(flat(client.call("QCOUNT", "mail.dead"))) == {"queued": 1, "delayed": 1, "records": 1}
 
 
 def test_leased_jobs_are_deleted_on_request_and_their_workers_are_told(client: LocalClient) -> None:

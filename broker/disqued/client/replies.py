@@ -233,6 +233,7 @@ def queue_count(reply: Reply) -> QueueCount:
         nodes_answered=integer(field("nodes-answered")),
         nodes_known=integer(field("nodes-known")),
         held=integer(fields(reply).get("held", 0)),
+        records=integer(fields(reply).get("records", 0)),
     )
 
 

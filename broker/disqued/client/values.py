@@ -187,6 +187,8 @@ class QueueCount:
     nodes_known: int
     held: int = 0
     """Jobs that wait for other jobs."""
+    records: int = 0
+    """Records of jobs that have ended, not counted once: each node that had the job has one."""
 
 
 @dataclass(frozen=True, slots=True)

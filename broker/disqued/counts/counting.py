@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from disqued.core.runtime.state import NodeState
 
+FIGURES: Final = (*PHASES, b"records")
+"""What is counted: jobs by phase, then records of jobs that have ended."""
 FRESH_MS: Final = 1000
 """How long a result is used again."""
 MOST_WAITING: Final = 1000
@@ -131,6 +133,7 @@ class Counting:
         now_ms = int(self._state.now_ms)
         done, self._running = self._running, {}
         for queue, totals in done.items():
+            totals.figures.append(int(self._state.records.of_queue(queue)))
             self._answers -= len(totals.answers)
             self._recent[queue] = _Result(now_ms, totals.figures)
         for totals in done.values():

@@ -1,8 +1,8 @@
 """The payloads of COUNTASK and COUNTED.
 
 COUNTASK: the number of the question (4 bytes), what is asked (1), a version (8), the name of the queue. COUNTED: the
-number of the question (4), then each figure in 8 bytes, in the order of `core.jobs.phases`. A later release may send
-more figures; a node adds those that it knows.
+number of the question (4), then each figure in 8 bytes, in the order of `counts.counting.FIGURES`. A later release may
+send more figures; a node adds those that it knows.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ from disqued.bus.frame import MAX_NAME_BYTES
 from disqued.core.commands.command import Command
 from disqued.core.commands.longcommand import LongWork
 from disqued.core.commands.scope import first_word
-from disqued.core.jobs.phases import PHASES
 from disqued.core.runtime.slices import run_long
+from disqued.counts.counting import FIGURES
 from disqued.counts.room import counts_of
 from disqued.errors import CommandSyntaxError, ReplyError
 from disqued.resp.integers import require_integer
@@ -57,9 +57,9 @@ class Counted(LongWork):
         if self.waits():
             return True
         collection = self._collection
-        figures = collection.figures + [0] * len(PHASES)
-        session.reply_array(2 * len(PHASES) + 4)
-        for name, figure in zip(PHASES, figures, strict=False):
+        figures = collection.figures + [0] * len(FIGURES)
+        session.reply_array(2 * len(FIGURES) + 4)
+        for name, figure in zip(FIGURES, figures, strict=False):
             reply_figure(session, name, figure)
         reply_nodes(session, collection)
         return False
@@ -90,7 +90,7 @@ COMMAND: Final[Command] = Command(
     ("readonly",),
     qcount,
     "queues",
-    "Counts the jobs of a queue over all nodes: queued, leased, delayed, dead and held ones.",
+    "Counts the jobs of a queue over all nodes: queued, leased, delayed, dead, held, and records of ended ones.",
     "queue [TIMEOUT ms]",
     "O(jobs of each node), in slices",
     queues=first_word,

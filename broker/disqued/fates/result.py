@@ -33,7 +33,7 @@ COMMAND: Final[Command] = Command(
     "Replies how jobs ended, when, under which claims, and with which results.",
     "job-id [job-id ...]",
     "O(jobs * nodes)",
-    most_words=1 + MOST_JOBS,
+    most_words=2 * MOST_JOBS,
     queues=queues_of_fates,
     categories=("producer",),
 )

@@ -141,9 +141,10 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
             "delayed": _integer("Jobs that wait for the end of a delay."),
             "dead": _integer("Dead letters."),
             "held": _integer("Jobs that wait for other jobs to be done."),
+            "records": _integer("Records of jobs that have ended; each node that had a job has one."),
             "nodes_answered": _integer("Nodes that were counted."),
             "nodes_known": _integer("Nodes of the cluster."),
         },
-        ("queued", "leased", "delayed", "dead", "held", "nodes_answered", "nodes_known"),
+        ("queued", "leased", "delayed", "dead", "held", "records", "nodes_answered", "nodes_known"),
     ),
 }

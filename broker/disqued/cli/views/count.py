@@ -23,6 +23,7 @@ COLUMNS: tuple[Column[QueueCount], ...] = (
     Column("dead", lambda row: row.dead, "DEAD", style=lambda row: "red" if row.dead else ""),
     Column("nodes_answered", lambda row: row.nodes_answered),
     Column("nodes_known", lambda row: row.nodes_known),
+    Column("records", lambda row: row.records, "RECORDS"),
 )
 
 

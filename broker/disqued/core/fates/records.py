@@ -25,6 +25,8 @@ class Records:
         self._timers = timers
         self._memory = memory
         self._shards: list[dict[bytes, Record]] = [{} for _ in range(SHARDS)]
+        self._by_queue: dict[bytes, i64] = {}
+        """How many there are of each queue."""
         self._newest: dict[bytes, Record] = {}
         """The newest links of chains of moves, by the ID of the first job; not the first jobs themselves."""
         self.oldest: Record | None = None
@@ -42,6 +44,10 @@ class Records:
         """The record of the newest link of a chain, other than its first job."""
         return self._newest.get(origin)
 
+    def of_queue(self, queue: bytes) -> i64:
+        """How many jobs of a queue have a record here."""
+        return self._by_queue.get(queue, 0)
+
     @property
     def shards(self) -> i64:
         """The number of parts for `shard`."""
@@ -55,6 +61,7 @@ class Records:
         """Add the record of a job that has none, and forget it when its time is over."""
         self._shards[hash(record.job_id) & (SHARDS - 1)][record.job_id] = record
         self.count += 1
+        self._by_queue[record.queue] = self.of_queue(record.queue) + 1
         record.older = self._latest
         if self._latest is None:
             self.oldest = record
@@ -77,6 +84,11 @@ class Records:
         """Remove a record."""
         del self._shards[hash(record.job_id) & (SHARDS - 1)][record.job_id]
         self.count -= 1
+        left = self.of_queue(record.queue) - 1
+        if left > 0:
+            self._by_queue[record.queue] = left
+        else:
+            del self._by_queue[record.queue]
         self._timers.disarm(record)
         older, newer = record.older, record.newer
         if older is None:
@@ -97,6 +109,7 @@ class Records:
         """Forget all records at once; the caller counts memory from the beginning, and calls `free_part`."""
         self._dropped += [shard for shard in self._shards if shard]
         self._shards = [{} for _ in range(SHARDS)]
+        self._by_queue = {}
         self._newest = {}
         self.oldest = None
         self._latest = None
