@@ -10,13 +10,13 @@ CHUNKS = 10
 
 def explain(result: Result) -> str:
     """The command that repeats a run."""
-    head = f"make sim SEED={result.seed}: {result.mix}, faults {result.faults}"
+    head = f"make sim SEED={result.seed} ARGS=\"--mix '{result.mix}'\"; faults {result.faults}"
     return "\n".join([head, *result.violations[:10], *result.trace[-40:]])
 
 
-def run(seed: int) -> Result:
-    """Run one seed, which must not violate any guarantee."""
-    result = simulate(seed)
+def run(seed: int, mix: str | None = None) -> Result:
+    """Run one seed, with its mix of faults unless one is given; it must not violate any guarantee."""
+    result = simulate(seed, mix)
     assert result.violations == [], explain(result)
     return result
 

@@ -114,3 +114,13 @@ def test_runs_that_the_checkers_once_misjudged_are_accepted(seed: int) -> None:
     - 109111: FASTACK finished a job while a holder was down.
     """
     seeds.run(seed)
+
+
+@pytest.mark.parametrize(("seed", "mix"), [(4020, "logged clocks"), (4327, "clocks")])
+def test_runs_of_other_mixes_that_the_checkers_once_misjudged_are_accepted(seed: int, mix: str) -> None:
+    """The nodes were right.
+
+    - 4020: a queue was purged by a node whose clock was three days behind, and a mark is kept for one day.
+    - 4327: the clocks of two nodes were ten minutes ahead, and a resource refused the claims of the others.
+    """
+    seeds.run(seed, mix)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from disqued.core.jobs.job import ACKED, QUEUED, Job
 from disqued.core.jobs.phases import IN_QUEUE, PHASES
-from disqued.settings.entries import PURGE, mark_of
+from disqued.settings.entries import PURGE, Entry, mark_of
 from disqued.settings.room import settings_of
 from disqued.testing.history import Attempt
 from disqued.testing.workload import RECONNECT_MS, Caller
@@ -60,8 +60,8 @@ class PurgeClients:
         self._jobs: list[Attempt] = []
         self._created: dict[int, int] = {}
         """The `ctime` of each job, by its number."""
-        self._promised = 0
-        """The greatest mark in a reply to a client."""
+        self._promised: Entry | None = None
+        """The greatest mark behind a reply to a client."""
         self._purges = 0
         self._since_ms: dict[tuple[int, bytes], int] = {}
         """Since when a node has a job queued that it must delete."""
@@ -142,7 +142,7 @@ class PurgeClients:
         """Note the mark behind a reply: it is on the disk of the node."""
         member = self._purger.member
         if isinstance(reply, list) and member is not None:
-            self._promised = max(self._promised, mark_on(member))
+            self._promised = max(self._promised, _entry_on(member), key=_mark_in)
 
     # --- checks -------------------------------------------------------------------------------------------------------
 
@@ -183,10 +183,12 @@ class PurgeClients:
         world = self._world
         history = world.history
         members = world.cluster.members
-        marks = {member.number: mark_on(member) for member in members}
-        mark = max(marks.values())
-        if min(marks.values()) < mark or (mark < self._promised and not self._may_be_lost()):
-            history.violate(world.now_ms, f"the marks {marks} are not all {self._promised}, as a client expects")
+        promised = None if self._may_be_lost() else self._promised
+        newest = max(promised, *[_entry_on(member) for member in members], key=_mark_in)
+        mark = _mark_in(newest)
+        for member in members:
+            if newest is not None and mark_on(member) < mark and member.now_ms < newest.expires_ms():
+                history.violate(world.now_ms, f"node {member.number} has the mark {mark_on(member)} instead of {mark}")
         left = [job for member in members for job in _jobs_on(member)]
         for job in left:
             if job.ctime < mark and self._exact:
@@ -233,7 +235,16 @@ class PurgeClients:
 
 def mark_on(member: Member) -> int:
     """The mark that a member keeps; 0 for none."""
-    entry = settings_of(member.node.state).entries.get(PURGE, QUEUE.encode(), PHASES[IN_QUEUE])
+    return _mark_in(_entry_on(member))
+
+
+def _entry_on(member: Member) -> Entry | None:
+    """The entry with the mark that a member keeps. It expires sooner where clocks are days ahead of its maker."""
+    return settings_of(member.node.state).entries.get(PURGE, QUEUE.encode(), PHASES[IN_QUEUE])
+
+
+def _mark_in(entry: Entry | None) -> int:
+    """The mark in an entry; 0 for none."""
     mark = None if entry is None else mark_of(entry.value)
     return 0 if mark is None else mark[0]
 
