@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from disqued.core.jobs.claims import NODE_BITS
 from disqued.delivery.claim import CLAIM_RECORD, record_fault
 from disqued.testing.local import LocalClient, LocalNode
 from support.logging_node import logging_node, written
@@ -36,6 +37,21 @@ def test_a_claim_is_greater_than_all_before_a_crash_although_the_clock_went_back
     before = claim(client)
     local.run(seconds=2)
     local.host.now_ms -= 3_600_000
+    client = restarted(local)
+    local.run(seconds=6)
+    assert claim(client) > before
+
+
+def test_a_claim_that_was_ahead_of_the_clock_is_known_after_a_crash_without_the_directive() -> None:
+    """The node knew a claim of a node whose clock is ten minutes ahead: its own clock alone says less (T4)."""
+    local = logging_node()
+    client = local.client()
+    job_id = client.add("mail", "body", "RETRY", 5)
+    elsewhere = claim(client) + (600_000 << NODE_BITS)
+    client.call("WORKING", job_id, "CLAIM", elsewhere)
+    client.call("NACK", job_id)
+    before = claim(client)
+    assert before > elsewhere
     client = restarted(local)
     local.run(seconds=6)
     assert claim(client) > before

@@ -3,8 +3,9 @@
 The first delivery with a claim is that of a client that asks for one (GETJOB WITHCLAIM). From then on each delivery of
 the job has a new claim, whether its client asks or not: those before are stale.
 
-With `claim-log`, a record CLAIM in the append-only file keeps each claim. A rewritten file has the last one among the
-attributes of the job.
+With `claim-log`, a record CLAIM in the append-only file keeps each claim; otherwise those that the clock of this node
+would not exceed after a crash, because a node with another clock gave the one before. A rewritten file has the last one
+among the attributes of the job.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from disqued.core.jobs.claims import MOST, claim_of, next_claim
+from mypy_extensions import i64
+
+from disqued.core.jobs.claims import MOST, NODE_BITS, claim_of, next_claim
 from disqued.core.jobs.job import Job
 from disqued.core.jobs.jobid import JOB_ID_BYTES, is_job_id
 from disqued.core.lifecycle.records import Words
@@ -23,6 +26,8 @@ from disqued.core.runtime.state import NodeState
 from disqued.delivery.counters import CLAIMS
 
 CLAIM_RECORD: Final = b"CLAIM"
+RECENT_MS: Final = 1000
+"""How far claims may be ahead of the clock without a record: no job comes back sooner after a crash."""
 _CONTENT: Final = re.compile(rb"(\S{40}) (\d{1,19})")
 """The content of a record: ID, claim."""
 
@@ -36,7 +41,9 @@ def grant(state: NodeState, job: Job) -> None:
     """Give a job that is delivered a claim, and its worker a whole retry time."""
     claim = next_claim(claim_of(job), state.now_ms, state.view.claim_number)
     learn_claim(state, job, claim)
-    if state.config.claim_log and job.retry_s > 0:  # otherwise the job is not in the file any more
+    ahead_ms: i64 = (claim >> NODE_BITS) - state.now_ms
+    logs = state.config.claim_log or ahead_ms > RECENT_MS
+    if logs and job.retry_s > 0:  # otherwise the job is not in the file any more
         state.lifecycle.journal.note((CLAIM_RECORD, b"%b %d" % (job.id, claim)))
     state.lifecycle.postpone(job, state.now_ms)
     state.counters.add(CLAIMS)
