@@ -134,6 +134,21 @@ def test_a_reader_learns_that_the_job_ended_while_it_waited(cluster: Cluster) ->
     assert str(reader.next_reply()).startswith("NOJOB")
 
 
+def test_an_acknowledgement_without_the_job_knows_no_log(cluster: Cluster) -> None:
+    """Seed 4146, "logged calm": a late worker acknowledged the job again, and a reader saw an empty log."""
+    job_id = add(cluster)
+    first, second, third = cluster.members
+    log(cluster, first, job_id, 0, "begun")
+    first.admin.call("ACKJOB", job_id)
+    cluster.run(seconds=1)
+    cluster.partition([first], [second, third])
+    first.admin.call("ACKJOB", job_id)
+    reader = first.client()
+    reader.send("SHOWLOG", job_id)
+    cluster.run(seconds=3)
+    assert str(reader.next_reply()).startswith("NOJOB")
+
+
 def test_a_reader_does_not_wait_long_for_a_holder_that_does_not_answer(cluster: Cluster) -> None:
     first, second, _ = cluster.members
     job_id = add(cluster)

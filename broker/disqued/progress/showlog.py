@@ -59,7 +59,8 @@ class Selection:
         An error if no node that answered knows the job.
         """
         log = log_of(state, job_id) or (collected if collected.count > 0 else None)
-        if log is None and state.lifecycle.table.get(job_id) is None and state.records.get(job_id) is None:
+        job = state.lifecycle.table.get(job_id)
+        if log is None and (job is None or job.is_dummy) and state.records.get(job_id) is None:
             return NoJob().encode()
         lines = [] if log is None else log.visible()
         wanted = [line for line in lines if line[1] >= self._first and self._claim in {None, line[0]}][: self._count]
