@@ -6,6 +6,7 @@ import random
 
 from disqued.testing.logged import LOG_NAME, Contents, contents
 from persistence.samples import kept, make_job, make_records, paused
+from support.logging_node import logging_node, written
 
 
 def read(data: bytes) -> Contents:
@@ -28,3 +29,21 @@ def test_flipped_bit_is_damage_or_truncates_the_file() -> None:
             turned[at] ^= 1 << bit
             found = contents({LOG_NAME: turned})
             assert not found.sound or found.records < 3, (at, bit)
+
+
+def test_reader_checks_the_seals_of_records() -> None:
+    local = logging_node(claim_log=True)
+    client = local.client()
+    job_id = client.add("mail", "body", "RETRY", 300)
+    reply = client.call("GETJOB", "WITHCLAIM", "FROM", "mail")
+    assert isinstance(reply, list)
+    claim = reply[0][4]  # type: ignore[index]
+    assert isinstance(claim, int)
+    client.call("LOGJOB", job_id, "CLAIM", claim, "SEQ", 0, "begun")
+    client.call("NACK", job_id, "DELAY", 10)
+    data = written(local)
+    found = read(data)
+    assert (found.sound, len(found.jobs)) == (True, 1)
+    for name in (b"CLAIM", b"LOGENTRY", b"POSTPONE"):
+        at = data.index(name) + len(name) + 12
+        assert not read(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]).sound, name

@@ -61,8 +61,16 @@ class Contents:
                 self.pauses[queue] = word
                 if word == b"none":
                     del self.pauses[queue]
-            case [b"RECORD" | b"FORMAT", bytes()]:
+            case [b"FORMAT", bytes()]:
                 self.ended += 1
+            case [b"RECORD", bytes(sealed)]:
+                self.ended += 1
+                job_id, _, outcome, *_ = (*sealed[4:].split(b" ", 3), b"", b"")
+                if outcome in {b"done", b"dead", b"moved"}:  # it stands for a DELJOB, too
+                    self.jobs.pop(job_id, None)
+                return _is_sealed(b"RECORD", sealed)
+            case [b"CLAIM" | b"LOGENTRY" | b"POSTPONE" | b"ENDRECORD" as name, bytes(sealed)]:
+                return _is_sealed(name, sealed)
             case _:
                 return False
         return True
@@ -77,6 +85,13 @@ class Contents:
             return False
         self.jobs.setdefault(unpacked.job.id, unpacked.job)
         return True
+
+
+def _is_sealed(name: bytes, sealed: bytes) -> bool:
+    """Whether the content of a record has the right length and checksum."""
+    summed = name + sealed[:-8]
+    size = int.from_bytes(sealed[:4], "little")
+    return len(sealed) == 4 + size + 8 and sealed[-8:] == _SUM_MARK + crc32(summed).to_bytes(4, "little")
 
 
 def _written(record: object) -> bytes:
