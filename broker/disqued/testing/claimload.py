@@ -150,7 +150,7 @@ class ClaimClients:
                 self._violate(f"T1: two deliveries have claim {claim.number}", claim, earlier)
             elif claim.number > earlier.number:
                 continue
-            elif claim.member is earlier.member and claim.process == earlier.process:
+            elif claim.member is earlier.member and claim.process == earlier.process and claim.prompt:
                 self._violate("a node gave a smaller claim than before", claim, earlier)
             elif not self._skewed and self._came_after(claim, earlier):
                 self._violate("T2: a delivery after the lease has a smaller claim", claim, earlier)
