@@ -152,9 +152,9 @@ def test_graph_of_a_job_shows_its_parents_and_children(open_node: OpenNode, look
     box = page.locator("#jobs .jobgraph")
     assert box.evaluate("box => box.scrollHeight <= box.clientHeight"), "no job is cut off"
     label = f"queue join, waits for others, job {join}, after clean and tidy"
-    expect(graph.get_by_role("img", name=label)).to_be_visible()
-    places = [graph.get_by_role("img", name=f"queue {name}").bounding_box() for name in ("clean", "join", "report")]
+    expect(graph.get_by_role("link", name=label)).to_be_visible()
+    places = [graph.get_by_role("link", name=f"queue {name}").bounding_box() for name in ("clean", "join", "report")]
     lefts = [place["x"] for place in places if place]
     assert (len(lefts), lefts) == (3, sorted(lefts))
-    graph.get_by_role("img", name="queue tidy").focus()
+    graph.get_by_role("link", name="queue tidy").focus()
     expect(graph.locator(".node:focus .state")).to_have_text("queued")

@@ -4,6 +4,7 @@
 |---|---|
 | `/console/events` | live updates (`console.live`); `match`, `sort`, `most` select queues, `queue` is always included |
 | `/console/jobs` | jobs of a `queue` in a `state`; `cursor` continues a scan; with `state=dead` may have a `member` |
+| `/console/job` | what this node knows about a `job`, and how it ended |
 | `/console/graph` | the parents and children of a `job` |
 | `/console/redrive` | how far the REDRIVE of a `queue` is |
 | `/console/settings` | the settings that hold for a `queue`, and where they come from |
@@ -17,7 +18,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from disqued.console import actions, assets, guard
+from disqued.console import actions, assets, guard, job
 from disqued.console.access import log_in
 from disqued.console.asking import MemberQuestions
 from disqued.console.calling import Callers, Calls, Cancel, Requests, Then
@@ -79,6 +80,7 @@ class Console:
             *assets.routes(),
             Route("/console/events", self._events, MAX_LIVE_PAGES, ("GET",), listed=False),
             Route("/console/jobs", self._jobs, MAX_PENDING, listed=False),
+            Route("/console/job", self._job, MAX_PENDING, listed=False),
             Route("/console/graph", self._graph, MAX_PENDING, listed=False),
             Route("/console/redrive", self._redrive, MAX_PENDING, listed=False),
             Route("/console/settings", self._settings, MAX_PENDING, listed=False),
@@ -137,14 +139,27 @@ class Console:
         else:
             search.scan(queue, state.encode(), fields.get("cursor", b"0"))
 
+    def _job(self, node: Node, exchange: Exchange) -> None:
+        """Send what is known about a job, also one that has ended."""
+        job_id = _job_id(exchange)
+        if job_id is None:
+            return
+
+        def answered(replies: list[Reply]) -> None:
+            why = job.refusal(replies)
+            if why:
+                exchange.answer(UNAVAILABLE, why)
+            else:
+                _send_json(exchange, job.described(replies, int(node.state.now_ms)))
+
+        calls = self._authorize(node, exchange, MAX_BODY_BYTES)
+        if calls is not None:
+            calls.ask(job.questions(job_id), answered)
+
     def _graph(self, node: Node, exchange: Exchange) -> None:
         """Send the jobs that a job waits for, and those that wait for it."""
-        fields = _fields(exchange)
-        if fields is None:
-            return
-        job_id = fields.get("job")
-        if job_id is None or len(job_id) != ID_BYTES or not job_id.isascii():
-            exchange.answer(BAD_REQUEST, f"give the ID of a job, {ID_BYTES} characters")
+        job_id = _job_id(exchange)
+        if job_id is None:
             return
         calls = self._authorize(node, exchange, MAX_NAME_BYTES)
         if calls is not None:
@@ -219,6 +234,18 @@ def _fields(exchange: Exchange) -> dict[str, bytes] | None:
     except ValueError:
         exchange.answer(BAD_REQUEST, "too many query fields")
         return None
+
+
+def _job_id(exchange: Exchange) -> bytes | None:
+    """The ID of the job in the query; None if there is none, and the request was refused."""
+    fields = _fields(exchange)
+    if fields is None:
+        return None
+    job_id = fields.get("job")
+    if job_id is None or len(job_id) != ID_BYTES or not job_id.isascii():
+        exchange.answer(BAD_REQUEST, f"give the ID of a job, {ID_BYTES} characters")
+        return None
+    return job_id
 
 
 def _send_json(exchange: Exchange, content: dict[str, Any]) -> None:

@@ -35,6 +35,10 @@ export async function getJobs(fields) {
   return (await ask(`console/jobs?${query(fields)}`)).json();
 }
 
+export async function getJob(id) {
+  return (await ask(`console/job?${query({ job: encodeURIComponent(id) })}`)).json();
+}
+
 export async function getGraph(id) {
   return (await ask(`console/graph?${query({ job: encodeURIComponent(id) })}`)).json();
 }

@@ -48,8 +48,14 @@ function box(job, place, parents) {
   const label = `${job.queue ? `queue ${job.queue}, ` : ""}${state}, job ${job.id}`
     + (parents.length ? `, after ${parents.join(" and ")}` : "");
   return svg(
-    "g",
-    { class: "node", "data-tone": TONES[job.state] ?? "", "data-relation": job.relation, role: "img", tabindex: "0", "aria-label": label },
+    "a",
+    {
+      class: "node",
+      href: `#job=${encodeURIComponent(job.id)}`,
+      "data-tone": TONES[job.state] ?? "",
+      "data-relation": job.relation,
+      "aria-label": label,
+    },
     svg("title", {}, label),
     svg("rect", { x: place.x, y: place.y, width: WIDTH, height: HEIGHT, rx: 8 }),
     svg("text", { x: place.x + 10, y: place.y + 17, class: "name" }, short(name)),

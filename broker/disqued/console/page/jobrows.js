@@ -1,7 +1,7 @@
 // What the tables of jobs share: selecting a job, and its details, which open below its row.
 
 import { el } from "./dom.js";
-import { bytes } from "./format.js";
+import { attempts, bytes, count, span } from "./format.js";
 
 // The view has `chosen` and `details` (sets of job IDs), `allowed`, `select(id, selected)` and `toggle(id)`.
 export function fillJob(cell, job, row, view) {
@@ -41,6 +41,22 @@ export function showFacts(row, facts) {
   if (row.facts.dataset.shown === shown) return;
   row.facts.replaceChildren(...Object.entries(facts).flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
   row.facts.dataset.shown = shown;
+}
+
+export function jobFacts(job) {
+  const next = job.next_requeue_ms === null ? "" : `, next in ${span(Math.floor(job.next_requeue_ms / 1000))}`;
+  return {
+    ID: job.id,
+    ...(job.reason_shown && { Reason: job.reason_shown }),
+    ...(job.origin_shown && { "Came from": `${job.origin_shown}, after ${attempts(job.attempts_before)}` }),
+    Copies: `${job.repl} requested, on ${job.nodes.map((node) => node.slice(0, 8)).join(", ") || "no node"}`,
+    ...(job.parents && { "Waits for": `${job.waits_for} of ${count(job.parents)} jobs` }),
+    ...(job.children && { "Waiting for it": job.children === 1 ? "1 job" : `${count(job.children)} jobs` }),
+    Delay: span(job.delay_s),
+    Retry: job.retry_s ? `every ${span(job.retry_s)}${next}` : "never (at most once)",
+    Deliveries: `${count(job.nacks)} after NACK, ${count(job.additional_deliveries)} after a timeout`,
+    Body: bodyFact(job),
+  };
 }
 
 export function bodyFact(job) {

@@ -3,9 +3,9 @@
 import { act, getGraph, getJobs } from "./api.js";
 import { confirmed } from "./dialogs.js";
 import { Rows, byId, chip, el, setText } from "./dom.js";
-import { attempts, bytes, count, span } from "./format.js";
+import { bytes, count, span } from "./format.js";
 import { drawGraph } from "./graph.js";
-import { addDetails, bodyFact, fillJob, isOpen, showFacts } from "./jobrows.js";
+import { addDetails, fillJob, isOpen, jobFacts, showFacts } from "./jobrows.js";
 
 const REFRESH_MS = 2000;
 const PEEKED = ["oldest", "youngest"];
@@ -167,19 +167,7 @@ export class JobsView {
     if (!isOpen(row, this, id)) return;
     const job = row.item;
     if (!row.more) addDetails(row, 7);
-    const next = job.next_requeue_ms === null ? "" : `, next in ${span(Math.floor(job.next_requeue_ms / 1000))}`;
-    showFacts(row, {
-      ID: job.id,
-      ...(job.reason_shown && { Reason: job.reason_shown }),
-      ...(job.origin_shown && { "Came from": `${job.origin_shown}, after ${attempts(job.attempts_before)}` }),
-      Copies: `${job.repl} requested, on ${job.nodes.map((node) => node.slice(0, 8)).join(", ") || "no node"}`,
-      ...(job.parents && { "Waits for": `${job.waits_for} of ${count(job.parents)} jobs` }),
-      ...(job.children && { "Waiting for it": job.children === 1 ? "1 job" : `${count(job.children)} jobs` }),
-      Delay: span(job.delay_s),
-      Retry: job.retry_s ? `every ${span(job.retry_s)}${next}` : "never (at most once)",
-      Deliveries: `${count(job.nacks)} after NACK, ${count(job.additional_deliveries)} after a timeout`,
-      Body: bodyFact(job),
-    });
+    showFacts(row, jobFacts(job));
     setText(row.body, job.body);
     if (job.parents || job.children) this.showGraph(row, job.id);
   }

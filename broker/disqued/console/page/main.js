@@ -6,6 +6,7 @@ import { DeadView } from "./dead.js";
 import { askPassword } from "./dialogs.js";
 import { byId, setText } from "./dom.js";
 import { Histories } from "./history.js";
+import { JobView } from "./job.js";
 import { NodeView } from "./node.js";
 import { QueueView } from "./queue.js";
 import { QueuesView } from "./queues.js";
@@ -16,6 +17,7 @@ const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 10000;
 const TYPING_MS = 300;
 const MESSAGE_MS = 6000;
+const JOB_ID = /^D-[0-9a-f]{8}-[\w+/]{24}-[0-9a-f]{4}$/;
 
 const histories = new Histories();
 const clusterView = new ClusterView();
@@ -23,6 +25,7 @@ const nodeView = new NodeView();
 const queuesView = new QueuesView(histories);
 const queueView = new QueueView(histories, report);
 const deadView = new DeadView(report);
+const jobView = new JobView();
 
 let stop = null;
 let paused = false;
@@ -88,6 +91,7 @@ function take(update) {
   queuesView.show(update, byId("match").value.trim());
   queueView.show(update);
   deadView.take(update);
+  jobView.take();
 }
 
 async function login(why) {
@@ -134,10 +138,25 @@ function queueKey() {
   return location.hash.slice("#queue=".length).replace(/[^\w.~%-]/g, encodeURIComponent);
 }
 
+// The ID of the open job.
+function jobId() {
+  if (!location.hash.startsWith("#job=")) return null;
+  try {
+    const id = decodeURIComponent(location.hash.slice("#job=".length));
+    return JOB_ID.test(id) ? id : null;
+  } catch {
+    return null;
+  }
+}
+
 function navigate() {
   const key = queueKey();
+  const id = jobId();
   const dead = location.hash === "#dead";
-  byId("overview").hidden = dead || key !== null;
+  byId("overview").hidden = dead || key !== null || id !== null;
+  byId("job").hidden = id === null;
+  if (id === null) jobView.close();
+  else jobView.open(id);
   byId("queue").hidden = key === null;
   byId("dead").hidden = !dead;
   if (dead) deadView.open();
@@ -164,7 +183,12 @@ function setPaused(value) {
 startTheme(byId("theme"));
 byId("pause").addEventListener("click", () => setPaused(!paused));
 byId("login").addEventListener("click", connect);
-byId("search").addEventListener("submit", (event) => { event.preventDefault(); connect(); });
+byId("search").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const words = byId("match").value.trim();
+  if (JOB_ID.test(words)) location.hash = `#job=${encodeURIComponent(words)}`;
+  else connect();
+});
 byId("sort").addEventListener("change", connect);
 let typing = null;
 byId("match").addEventListener("input", () => {
