@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 REPEAT_MS: Final = 30_000
 JITTER_MS: Final = 3000
 """Questions are repeated up to so much earlier, by chance, so that nodes that begin together do not stay together."""
-MOST_PER_TURN: Final = 1000
-"""Jobs that are asked about in one turn of the event loop, or in one tick of the cron."""
+MOST_PER_TURN: Final = 200
+"""Jobs that are asked about, or whose ends are passed on, in one turn of the event loop: clients wait for its end."""
+MOST_REPEATED: Final = 1000
+"""Jobs that are asked about again in one tick of the cron: 100,000 must be within the time that nodes remember them."""
 
 
 class Asking:
@@ -53,7 +55,7 @@ class Asking:
         """Ask about jobs whose time has come; returns them."""
         repeats = self._repeats
         asked: list[bytes] = []
-        while repeats and repeats[0][0] <= self._state.now_ms and len(asked) < MOST_PER_TURN:
+        while repeats and repeats[0][0] <= self._state.now_ms and len(asked) < MOST_REPEATED:
             _, job_id = repeats.popleft()
             watched = self._state.lifecycle.watched.get(job_id)
             if watched is not None:
