@@ -102,8 +102,8 @@ class Path:
     """Arrivals that wait for the end of the cut."""
 
     def reset(self) -> None:
-        """Remove delays and losses; a cut stays."""
-        self.delay_ms, self.jitter_ms, self.bytes_per_ms = LATENCY_MS, 0, 0
+        """Remove delays and losses; a cut stays. What waits for a narrow path is delivered when it would have been."""
+        self.delay_ms, self.jitter_ms, self.bytes_per_ms, self.free_ms = LATENCY_MS, 0, 0, 0.0
         self.loss = self.duplication = self.displacement = 0.0
 
     @property
