@@ -73,11 +73,21 @@ def open_dead_letter(page: Page) -> None:
     page.locator("#dead-jobs button.link").first.click()
 
 
+def open_task(page: Page) -> None:
+    """Go to the page of the only job that waits for others."""
+    page.locator("#jobs-state").select_option("held")
+    job = page.locator("#jobs tbody button.link").first
+    job.wait_for()
+    page.goto(f"{page.url.split('#')[0]}#job={job.get_attribute('title')}")
+    page.locator("#job-graph svg").wait_for()
+
+
 PICTURES = (
     Picture("console-overview", 1280, 1000),
     Picture("console-overview-dark", 1280, 1000, dark=True),
     Picture("console-queue", 1280, 1500, target=f"#queue={PAUSED}", act=choose_jobs),
     Picture("console-dead", 1280, 1000, target="#dead", act=open_dead_letter),
+    Picture("console-job", 1280, 630, target="#queue=transform", act=open_task),
     Picture("console-phone", 390, 844, dark=True),
     Picture("console-phone-queue", 390, 844, target="#queue=mail"),
 )
@@ -101,6 +111,7 @@ def take(directory: Path, warm_up_s: float) -> list[Path]:
     with tempfile.TemporaryDirectory() as home, cluster(Path(home)) as (ports, http_port):
         workers = [partial(consume, ports[at % len(ports)], queue) for at, queue in enumerate(CONSUMED)]
         bury(ports[0])
+        plan(ports[0])
         for work in (*workers, *(partial(produce, port, len(ports)) for port in ports)):
             threading.Thread(target=work, daemon=True).start()
         with (
@@ -183,6 +194,21 @@ def bury(port: int) -> None:
                 worker.add("mail", json.dumps({"to": f"user{number}@example.net", "template": "welcome"}), replicate=2)
                 for job in worker.get("mail"):
                     worker.nack(job.id, reason=reason, dead=True)
+
+
+def plan(port: int) -> None:
+    """Add tasks that wait for each other: one is done, a worker has another, and the others are held."""
+    with client(port) as worker:
+        parents = []
+        for source in ("orders", "prices"):
+            parents.append(worker.submit("extract", source, retry_s=1800))
+            for job in worker.get("extract", with_claim=True):
+                worker.working(job.id, claim=job.claim, note="2 of 5 files")
+                worker.logjob(job.id, "2 of 5 files", claim=job.claim, seq=0)
+        worker.ack(parents[0].id, result="s3://example/orders.parquet")
+        both = worker.submit("transform", "orders with prices", after=parents)
+        for target in ("warehouse", "search index"):
+            worker.submit("load", target, after=[both])
 
 
 def consume(port: int, queue: str) -> None:

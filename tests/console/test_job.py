@@ -70,6 +70,7 @@ def test_unfinished_and_unknown_jobs_are_told_apart(open_node: OpenNode, look: L
     job = node.call("ADDJOB", "q", "the body", 0).decode()
     page = look(node, "#job=" + job.replace("/", "%2F").replace("+", "%2B"))
     expect(page.locator("#job-note")).to_have_text("This job has not ended.")
+    expect(page.locator("#job-facts")).to_contain_text("Queueq")
     expect(page.get_by_label("Body")).to_have_text("the body")
     page.goto(f"{node.address}#job={UNKNOWN}")
     expect(page.locator("#job-note")).to_contain_text("No node that answers knows this job")
@@ -84,5 +85,8 @@ def test_jobs_of_a_graph_are_links_to_their_pages(open_node: OpenNode, look: Loo
     node.call("GETJOB", "FROM", "extract")
     node.call("ACKJOB", parent)
     page = look(node, "#job=" + child.replace("/", "%2F").replace("+", "%2B"))
+    graph = page.locator("#job-graph")
+    graph.wait_for()
+    assert graph.evaluate("part => part.scrollHeight <= part.clientHeight"), "the graph is cut off"
     page.get_by_role("link", name=f"done, job {parent}").click()
     expect(page.locator("#job-note")).to_have_text("This job is done: a worker acknowledged it.")

@@ -85,7 +85,7 @@ export class JobView {
   show(found, note) {
     const { job, end } = found;
     setText(byId("job-note"), note);
-    showFacts({ facts: byId("job-facts") }, end ? endFacts(this.id, end) : job ? jobFacts(job) : {});
+    showFacts({ facts: byId("job-facts") }, end ? endFacts(this.id, end) : job ? { Queue: job.queue_shown, ...jobFacts(job) } : {});
     const text = end ? end.result : job ? job.body : "";
     byId("job-text").setAttribute("aria-label", end ? "Result" : "Body");
     setText(byId("job-text"), text);
