@@ -44,6 +44,7 @@ from disqued.core.runtime.state import NodeState
 from disqued.errors import TOO_BIG, NotReplicated, OutOfMemory, QueueFull, QueuePaused, ReplyError
 from disqued.placing.added import added, added_before
 from disqued.placing.homes import is_home
+from disqued.placing.otherhomes import ask_other_homes
 from disqued.resp.integers import require_timeout_ms
 
 NO_COPIES: Final = "This node leaves or is short of memory, and copy-to of this queue needs a node that keeps jobs"
@@ -249,6 +250,8 @@ def add(state: NodeState, session: Session, name: bytes, body: bytes, timeout_ms
     ):
         state.counters.add(JOBS_ADDED)
         session.out.append(added(job_id, 1, with_copies=options.with_copies))
+        if given is not None:
+            ask_other_homes(state, job)
     if stamp is not None:
         lifecycle.keys.add(job_id, options.window, until_done=options.until_done)
         if job.state != WAIT_REPL:

@@ -14,6 +14,7 @@ from disqued.core.runtime.counters import COPIES_REFUSED
 from disqued.core.runtime.outbox import confirm_copy, send
 from disqued.core.runtime.state import NodeState
 from disqued.jobmessages import members_of, send_setack, share_holders, take_expiry
+from disqued.placing.otherhomes import ask_other_homes
 from disqued.placing.rivals import answer_about
 from disqued.replication.counters import COPIES_KEPT
 
@@ -129,4 +130,6 @@ def _keep(state: NodeState, peer: Peer, job: Job, listed: NodeIds, dummy: Job | 
     if is_done:
         known = dummy is not None and dummy.is_known_as_done
         lifecycle.acknowledge(job, now_ms, DONE if known else UNKNOWN)
+    elif job.is_named:
+        ask_other_homes(state, job)
     return True
