@@ -74,13 +74,27 @@ def hash_of_holders(state: NodeState, job: Job) -> i64:
 
 
 def share_holders(state: NodeState, job: Job, node_ids: NodeIds) -> None:
-    """Send the list of holders to nodes that may have the job and not know all of them (REPLJOB with LIST_ONLY).
+    """Send the list of holders to nodes that may have the job and not know all of them.
 
     Nothing is sent while the list may name nodes that have lost the job, nor on a congested link: the next QUEUED that
     one of these nodes sends shows again that it has another list.
     """
     delivered = job.delivered
-    if delivered is None or job.flags & INCOMPLETE or job.retry_s == 0 or state.lifecycle.table.settling:
+    if delivered is not None and not job.flags & INCOMPLETE and not state.lifecycle.table.settling:
+        _send_list(state, job, delivered, node_ids)
+
+
+def introduce(state: NodeState, job: Job, peer: Peer) -> None:
+    """Send the other nodes that may have the job a list with this node and a node that certainly has it."""
+    delivered = job.delivered
+    if delivered is not None:
+        listed = state.holders.keep((state.view.node_id, peer.id))
+        _send_list(state, job, listed, state.holders.without(delivered, (peer.id,)))
+
+
+def _send_list(state: NodeState, job: Job, listed: NodeIds, node_ids: NodeIds) -> None:
+    """Send a list of holders to nodes that may have the job (REPLJOB with LIST_ONLY)."""
+    if job.retry_s == 0:
         return
     peers: list[Peer] = []
     for node_id in node_ids:
@@ -89,7 +103,7 @@ def share_holders(state: NodeState, job: Job, node_ids: NodeIds) -> None:
             continue
         peers.append(peer)
     if peers:
-        send_repljob(state, job, peers, state.holders.pack(delivered), kinds.LIST_ONLY)
+        send_repljob(state, job, peers, state.holders.pack(listed), kinds.LIST_ONLY)
 
 
 def take_expiry(state: NodeState, job: Job, peer: Peer) -> None:

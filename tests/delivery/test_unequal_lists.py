@@ -86,13 +86,15 @@ def test_node_that_has_a_job_queued_gives_way_as_soon_as_it_learns_of_another_on
     assert len(cluster.copies(job_id, "queued")) == 1
 
 
-def test_job_that_workers_on_both_sides_of_a_partition_gave_back_becomes_queued_on_one_node() -> None:
-    """Each of two nodes got it from another holder, and neither knew of the other one."""
-    cluster = settled(4)
-    first, second, third, last = cluster.members
+def give_back_on_both_sides(cluster: Cluster) -> bytes:
+    """Have a job queued on two nodes, each of which got it from another holder on its side of a partition.
+
+    The first of four nodes and one other have it, too. The partition continues.
+    """
+    first = cluster.members[0]
     job_id = id_of(cluster, adding(cluster, "REPLICATE", 2, "RETRY", RETRY_S))
     (holder,) = set(cluster.copies(job_id)) - {first}
-    others = [member for member in (second, third, last) if member is not holder]
+    others = [member for member in cluster.members if member not in (first, holder)]
     cluster.partition([first, others[0]], [holder, others[1]])
     cluster.run(seconds=40)
     for member in others:
@@ -101,14 +103,40 @@ def test_job_that_workers_on_both_sides_of_a_partition_gave_back_becomes_queued_
         cluster.run(milliseconds=20)
         assert worker.next_reply() == [[b"mail", job_id, b"body"]]
         assert worker.call("NACK", job_id) == 1
-    assert cluster.copies(job_id, "queued") == sorted(others, key=lambda member: member.number)
+    assert cluster.copies(job_id, "queued") == others
+    return job_id
+
+
+def heal_and_check(cluster: Cluster, job_id: bytes) -> None:
+    """The job becomes queued on one node, and stays there."""
     cluster.heal()
     cluster.until(cluster.is_whole, within_s=60)
     cluster.run(seconds=2 * RETRY_S)
     for _ in range(2 * RETRY_S):
         cluster.run(seconds=1)
         assert len(cluster.copies(job_id, "queued")) == 1
+
+
+def test_job_that_workers_on_both_sides_of_a_partition_gave_back_becomes_queued_on_one_node() -> None:
+    """Each of two nodes got it from another holder, and neither knew of the other one."""
+    cluster = settled(4)
+    job_id = give_back_on_both_sides(cluster)
+    heal_and_check(cluster, job_id)
     assert lists(cluster, job_id) == [{member.id for member in cluster.members}] * 4
+
+
+def test_the_same_job_is_queued_on_one_node_although_those_that_knew_all_holders_loaded_it_after_a_crash() -> None:
+    """Seed 2054, "logged kills": their lists may name nodes that have lost the job, so they tell only what is sure."""
+    cluster = settled(4)
+    for member in cluster.members:
+        member.admin.call("CONFIG", "SET", "appendonly", "yes")
+        member.config.appendonly = True
+    job_id = give_back_on_both_sides(cluster)
+    for member in set(cluster.copies(job_id)) - set(cluster.copies(job_id, "queued")):
+        member.restart()
+    cluster.run(seconds=1)
+    assert len(cluster.copies(job_id)) == 4
+    heal_and_check(cluster, job_id)
 
 
 def test_list_of_holders_makes_no_copy_at_a_node_without_the_job() -> None:

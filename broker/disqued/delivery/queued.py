@@ -9,13 +9,13 @@ from mypy_extensions import i64
 from disqued.bus import kinds
 from disqued.bus.frame import NODE_ID_BYTES, Frame
 from disqued.core.cluster.peer import Peer
-from disqued.core.jobs.job import BY_TIMER, MAX_COUNTER, QUEUED, Job
+from disqued.core.jobs.job import BY_TIMER, INCOMPLETE, MAX_COUNTER, QUEUED, Job
 from disqued.core.runtime.claiming import end_claim
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.outbox import send, tell_holders
 from disqued.core.runtime.state import NodeState
 from disqued.delivery.counters import DUPLICATE_ENQUEUES_DROPPED
-from disqued.jobmessages import hash_of_holders, job_held_with, share_holders
+from disqued.jobmessages import hash_of_holders, introduce, job_held_with, share_holders
 
 FLAGS: Final = (0, kinds.INCR_DELIVERIES, kinds.INCR_NACKS, 0)
 """By what the queueing counts as: SILENT, COUNT_DELIVERY, COUNT_NACK, UNCOUNTED."""
@@ -59,7 +59,8 @@ def handle_queued(state: NodeState, peer: Peer, frame: Frame) -> None:
     If both nodes queued it at once and a worker took it here before this message arrived, this node answers WORKING.
     The other node then removes the job from its queue, so it is not delivered twice. A NACK means to deliver it again.
     A sender that has no precedence is told that the job is queued here: it may not know this node, or may have queued
-    the job although it knew. A sender with another list of holders gets the list of this node.
+    the job although it knew. A sender with another list of holders gets the list of this node. If that may be
+    incomplete, the other holders learn of the sender, in case one of them has just said that it queued the job, too.
     """
     job = job_held_with(state, peer, frame)
     if job is None:
@@ -79,14 +80,18 @@ def handle_queued(state: NodeState, peer: Peer, frame: Frame) -> None:
             state.counters.add(DUPLICATE_ENQUEUES_DROPPED)
         else:
             send(state, peer, queued_frame(state, job))
+    holders_there: i64 = frame.aux
+    is_again = _age_ms(state, job) < TIE_MS
     lifecycle.postpone(job, state.now_ms)
     if flags & kinds.INCR_NACKS and job.nacks < MAX_COUNTER:
         job.nacks += 1
     if flags & kinds.INCR_DELIVERIES and job.additional_deliveries < MAX_COUNTER:
         job.additional_deliveries += 1
-    holders_there: i64 = frame.aux
     if holders_there != 0 and holders_there != hash_of_holders(state, job):
-        share_holders(state, job, (peer.id,))
+        if not job.flags & INCOMPLETE:
+            share_holders(state, job, (peer.id,))
+        elif is_again:
+            introduce(state, job, peer)
     if flags & _FAILED and not peer.features & kinds.FEATURE_ATTRIBUTES:
         state.events.failed_elsewhere(job)
 
@@ -95,8 +100,12 @@ def _was_just_taken(state: NodeState, job: Job) -> bool:
     """Whether this node queued the job again and a worker took it in the moment in which the other one queued it."""
     if not job.flags & BY_TIMER:
         return False
-    age_ms: i64 = state.now_ms + job.retry_s * 1000 - job.requeue_at_ms
-    return age_ms < TIE_MS
+    return _age_ms(state, job) < TIE_MS
+
+
+def _age_ms(state: NodeState, job: Job) -> i64:
+    """How long ago the retry time of a job began."""
+    return state.now_ms + job.retry_s * 1000 - job.requeue_at_ms
 
 
 MESSAGE: Final[Message] = Message(
