@@ -172,7 +172,6 @@ _COPIES: Final = Row(
             "The time from an ADDJOB that waits for copies to its reply.",
             "s",
             halves("disque_replication_duration_seconds"),
-            width=6,
             empty="no job was added with REPLICATE above 1",
         ),
         Panel(
@@ -187,7 +186,6 @@ _COPIES: Final = Row(
                 Query(rate("disque_sync_copies_missing_total"), "missing (SYNC)"),
                 Query(rate("disque_copies_refused_total"), "refused"),
             ),
-            width=6,
         ),
         Panel(
             "Stored copies",
@@ -199,14 +197,24 @@ _COPIES: Final = Row(
                 Query(rate("disque_async_adds_held_back_total"), "held back"),
                 Query(rate("disque_external_replications_total"), "stored by others only"),
             ),
-            width=6,
         ),
         Panel(
             "Jobs waiting for copies",
             "Jobs whose clients currently wait in ADDJOB.",
             "short",
             (Query("disque_jobs_waiting_for_copies{<nodes>}", "{{instance}}"),),
-            width=6,
+            width=12,
+        ),
+        Panel(
+            "Lost copies",
+            "Unfinished jobs with fewer live copies than REPLICATE, and copies per second that were made again, by the "
+            "reason of the loss. The first is 0 in a whole cluster.",
+            "short",
+            (
+                Query("max(disque_jobs_under_replicated{<nodes>})", "jobs"),
+                Query(rate("disque_copies_rebuilt_total", by="reason"), "made again: {{reason}}", "ops"),
+            ),
+            width=12,
         ),
     ),
 )

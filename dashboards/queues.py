@@ -242,6 +242,73 @@ _FAILING: Final = Row(
     ),
 )
 
+_TASKS: Final = Row(
+    "Tasks",
+    (
+        Panel(
+            "Waiting for other jobs",
+            "Jobs that were added with AFTER, and whose parents are not all done: disque tree shows for what one waits."
+            + _FEW,
+            "short",
+            (
+                Query(
+                    "topk(10, sum by (namespace, cluster, queue) (disque_queue_held_jobs{<queues>}) > 0)", "{{queue}}"
+                ),
+            ),
+            empty="no job waits for others",
+        ),
+        Panel(
+            "No longer waiting",
+            "Jobs per second whose parents were all done (freed), or of which a parent can no longer be done, and what "
+            "became of them then (ELSE).",
+            "ops",
+            (
+                Query(rate("disque_held_jobs_freed_total"), "freed"),
+                Query(rate("disque_held_jobs_otherwise_total", by="action"), "{{action}}"),
+            ),
+        ),
+        Panel(
+            "Claims and stale workers",
+            "Deliveries with a claim per second; requests that were refused because the job was delivered again since "
+            "(stale), and results that were ignored for that. Many of these: workers take longer than their lease.",
+            "ops",
+            (
+                Query(rate("disque_claims_total"), "claims"),
+                Query(rate("disque_stale_refused_total"), "stale"),
+                Query(rate("disque_job_results_stale_total"), "results ignored"),
+            ),
+        ),
+        Panel(
+            "Records",
+            "Records of jobs that have ended (RETAIN), and the bytes that they take. New and forgotten records per "
+            "second: those are forgotten that do not fit records-max.",
+            "short",
+            (
+                Query("sum(disque_job_records{<nodes>})", "records"),
+                Query("sum(disque_job_records_bytes{<nodes>})", "bytes", "bytes"),
+                Query(rate("disque_job_records_kept_total"), "new per second", "ops"),
+                Query(rate("disque_job_records_dropped_total"), "forgotten per second", "ops"),
+            ),
+        ),
+        Panel(
+            "Watched jobs",
+            "Jobs about whose end other nodes or clients have asked, and questions per second for which there was no "
+            "room. Those are asked again.",
+            "short",
+            (
+                Query("sum(disque_job_watches{<nodes>})", "watched"),
+                Query(rate("disque_job_watches_refused_total"), "no room", "ops"),
+            ),
+        ),
+        Panel(
+            "Progress logs",
+            "Entries per second that workers added (LOGJOB).",
+            "ops",
+            (Query(rate("disque_log_entries_total"), "entries"),),
+        ),
+    ),
+)
+
 _SETTINGS: Final = Row(
     "Priorities and settings",
     (
@@ -285,5 +352,5 @@ QUEUES: Final = Board(
     "Disque / Queues",
     "Length, age and workers of the queues.",
     OF_QUEUES,
-    (_NOW, _LIST, _TIME, _FAILING, _SETTINGS),
+    (_NOW, _LIST, _TIME, _FAILING, _TASKS, _SETTINGS),
 )

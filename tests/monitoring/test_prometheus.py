@@ -30,7 +30,7 @@ from support.wires import WiredCluster, Wires
 
 EMPTY_HERE = {
     uids.OVERVIEW: set(),
-    uids.QUEUES: {"Paused", "Dead letters", "With workers"},
+    uids.QUEUES: {"Paused", "Dead letters", "With workers", "Waiting for other jobs"},
     uids.CLUSTER: {"Loading or leaving", "CPU throttling"},
     uids.MEMORY_DISK: {"Free space on volumes", "Problems"},
     uids.SLO: set(),

@@ -29,13 +29,14 @@ _RANDOM_CHARACTERS: Final = 24
 
 def announce(state: NodeState, job: Job, counting: i64) -> None:
     """Tell the other holders that the job is queued here, and what for."""
-    flags = FLAGS[counting]
-    tell_holders(state, job, queued_frame(state, job, flags))
+    tell_queued(state, job, FLAGS[counting])
 
 
-def queued_frame(state: NodeState, job: Job, message_flags: i64 = 0) -> bytes:
-    """QUEUED for a job that this node has queued."""
-    return state.bus.about_job(kinds.QUEUED, job.id, hash_of_holders(state, job), message_flags)
+def tell_queued(state: NodeState, job: Job, message_flags: i64 = 0) -> None:
+    """Tell the other holders that the job is queued here; nodes of the original get what they send themselves."""
+    plain = state.bus.about_job(kinds.QUEUED, job.id, 0, message_flags)
+    hashed = state.bus.about_job(kinds.QUEUED, job.id, hash_of_holders(state, job), message_flags)
+    tell_holders(state, job, plain, hashed)
 
 
 def precedes(job_id: bytes, one: bytes, other: bytes) -> bool:
@@ -78,8 +79,10 @@ def handle_queued(state: NodeState, peer: Peer, frame: Frame) -> None:
         if precedes(job.id, peer.id, state.view.node_id):
             lifecycle.dequeue(job)
             state.counters.add(DUPLICATE_ENQUEUES_DROPPED)
-        else:
-            send(state, peer, queued_frame(state, job))
+        elif peer.features & kinds.FEATURE_REPAIR:
+            send(state, peer, state.bus.about_job(kinds.QUEUED, job.id, hash_of_holders(state, job)))
+        elif job.is_named:
+            send(state, peer, state.bus.about_job(kinds.QUEUED, job.id))
     holders_there: i64 = frame.aux
     is_again = _age_ms(state, job) < TIE_MS
     lifecycle.postpone(job, state.now_ms)

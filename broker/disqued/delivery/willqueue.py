@@ -15,7 +15,7 @@ from disqued.delivery.counters import REQUEUES_PREVENTED
 from disqued.delivery.lease import is_long
 from disqued.delivery.lease import tell as tell_lease
 from disqued.delivery.postpone import is_postponed, tell
-from disqued.delivery.queued import queued_frame
+from disqued.delivery.queued import tell_queued
 from disqued.jobmessages import job_held_with
 
 
@@ -46,7 +46,7 @@ def handle_willqueue(state: NodeState, peer: Peer, frame: Frame) -> None:
     if job is None:
         return
     if job.state == QUEUED:
-        tell_holders(state, job, queued_frame(state, job))
+        tell_queued(state, job)
         state.lifecycle.postpone(job, state.now_ms)
         state.counters.add(REQUEUES_PREVENTED)
     elif is_postponed(state, job):

@@ -11,10 +11,10 @@ from typing import Final
 from mypy_extensions import i64
 
 from disqued.core.fates.record import Record
+from disqued.core.jobs.table import SHARDS, shard_of
 from disqued.core.memory.accounting import Memory
 from disqued.core.timers.wheel import TimerWheel
 
-SHARDS: Final = 256
 _PART: Final = 200
 
 
@@ -38,7 +38,7 @@ class Records:
 
     def get(self, job_id: bytes) -> Record | None:
         """The record of the job with this ID."""
-        return self._shards[hash(job_id) & (SHARDS - 1)].get(job_id)
+        return self._shards[shard_of(job_id)].get(job_id)
 
     def newest(self, origin: bytes) -> Record | None:
         """The record of the newest link of a chain, other than its first job."""
@@ -59,7 +59,7 @@ class Records:
 
     def add(self, record: Record) -> None:
         """Add the record of a job that has none, and forget it when its time is over."""
-        self._shards[hash(record.job_id) & (SHARDS - 1)][record.job_id] = record
+        self._shards[shard_of(record.job_id)][record.job_id] = record
         self.count += 1
         self._by_queue[record.queue] = self.of_queue(record.queue) + 1
         record.older = self._latest
@@ -82,7 +82,7 @@ class Records:
 
     def remove(self, record: Record) -> None:
         """Remove a record."""
-        del self._shards[hash(record.job_id) & (SHARDS - 1)][record.job_id]
+        del self._shards[shard_of(record.job_id)][record.job_id]
         self.count -= 1
         left = self.of_queue(record.queue) - 1
         if left > 0:

@@ -27,7 +27,7 @@ _ENTRY_BYTES: Final = 200
 CELLS: Final = SHARDS * _CELLS_PER_SHARD
 
 
-def _shard(job_id: bytes) -> i64:
+def shard_of(job_id: bytes) -> i64:
     """The number of the dict that holds an ID, from three random characters; one alone is unevenly distributed."""
     a: i64 = job_id[11]
     b: i64 = job_id[12]
@@ -95,11 +95,11 @@ class JobTable:
 
     def get(self, job_id: bytes) -> Job | None:
         """The job with this well-formed ID, or None."""
-        return self._shards[_shard(job_id)].get(job_id)
+        return self._shards[shard_of(job_id)].get(job_id)
 
     def add(self, job: Job) -> None:
         """Register a job whose ID is not registered."""
-        self._shards[_shard(job.id)][job.id] = job
+        self._shards[shard_of(job.id)][job.id] = job
         self.count += 1
         if job.expire_at_s > self.latest_expiry_s:
             self.latest_expiry_s = job.expire_at_s
@@ -120,7 +120,7 @@ class JobTable:
 
     def remove(self, job: Job) -> None:
         """Remove a registered job."""
-        del self._shards[_shard(job.id)][job.id]
+        del self._shards[shard_of(job.id)][job.id]
         self.count -= 1
         if job.is_named:
             del self.named[job.id]

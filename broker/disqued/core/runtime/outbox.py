@@ -128,8 +128,8 @@ def send_gathered(state: NodeState, *, everything: bool = False) -> None:
     state.ready.gathering = waiting
 
 
-def tell_holders(state: NodeState, job: Job, frame: bytes) -> None:
-    """Send a frame to every other node that may hold the job."""
+def tell_holders(state: NodeState, job: Job, frame: bytes, of_repair: bytes = b"") -> None:
+    """Send a frame to every other node that may hold the job, or another one to those with FEATURE_REPAIR."""
     state.holders.complete(job, state.view)
     delivered = job.delivered
     if delivered is None:
@@ -138,7 +138,7 @@ def tell_holders(state: NodeState, job: Job, frame: bytes) -> None:
     for node_id in delivered:
         peer = peers.get(node_id)
         if peer is not None:
-            send(state, peer, frame)
+            send(state, peer, of_repair if of_repair and peer.features & kinds.FEATURE_REPAIR else frame)
 
 
 def delete_at_holders(state: NodeState, job: Job, why: i64 = 0) -> None:
