@@ -111,6 +111,11 @@ def test_a_word_that_is_neither_a_job_nor_an_option_is_refused(
     assert client.show(job_id)["state"] == b"active"
 
 
+@pytest.mark.parametrize("command", ["ACKJOB", "NACK", "WORKING"])
+def test_options_behind_a_word_that_is_no_job_are_refused(client: LocalClient, command: str) -> None:
+    assert str(client.call(command, "36", "CLAIM", 10)) == "BADID Invalid Job ID format."
+
+
 def test_a_claim_is_stale_when_another_holder_has_queued_the_job(pair: Cluster) -> None:
     """The second node queued it because it could not hear that a worker of the first one has it."""
     first, second = pair.members

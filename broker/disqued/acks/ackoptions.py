@@ -81,7 +81,9 @@ def may_have_options(args: list[bytes]) -> bool:
 
 
 def ids_end(args: list[bytes]) -> int:
-    """The index after the last job ID; the first word that is no ID must be an option."""
+    """The index after the last job ID; the first word that is no ID must be an option, and stand behind one."""
+    if not is_job_id(args[1]):
+        raise BadJobId
     count = len(args)
     for index in range(2 if len(args[2]) != JOB_ID_BYTES else max(2, count - _MOST_WORDS), count):
         if not is_job_id(args[index]):
