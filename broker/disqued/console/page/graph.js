@@ -85,8 +85,10 @@ export function drawGraph(holder, graph) {
     ...graph.edges.map(([parent, child]) => edge(at.get(parent), at.get(child))),
     ...graph.jobs.map((job) => box(job, at.get(job.id), parentsOf(job.id))),
   );
+  holder.replaceChildren(picture);
+  if (!graph.left) return;
   const more = document.createElement("p");
   more.className = "quiet";
-  more.textContent = graph.left ? `${graph.left} more jobs are not drawn.` : "";
-  holder.replaceChildren(picture, more);
+  more.textContent = `${graph.left} more jobs are not drawn.`;
+  holder.append(more);
 }
