@@ -94,8 +94,8 @@ def _panel(panel: Panel) -> AnyPanel:
     made = _KINDS[panel.kind](panel)
     made = made.title(panel.title).description(panel.text).unit(panel.unit).datasource(SOURCE)
     made = made.height(panel.height).span(min(panel.width, WIDTH)).thresholds(_steps(panel))
-    for number, query in enumerate(panel.queries):
-        made = made.with_target(_target(panel, query, chr(ord("A") + number)))
+    for letter, query in zip(_letters(panel), panel.queries, strict=True):
+        made = made.with_target(_target(panel, query, letter))
     if panel.names:
         words = {
             f"{value:g}": dashboard.ValueMappingResult(text=text, color=color) for value, text, color in panel.names
@@ -109,6 +109,16 @@ def _panel(panel: Panel) -> AnyPanel:
         more = boards.DashboardLink("Details").type(dashboard.DashboardLinkType.LINK)
         made = made.links([more.url(f"/d/{panel.leads_to}?${{__url_time_range}}&${{__all_variables}}")])
     return made
+
+
+def _letters(panel: Panel) -> list[str]:
+    """The names of the queries."""
+    return [chr(ord("A") + number) for number in range(len(panel.queries))]
+
+
+def _unit(query: Query) -> dashboard.DynamicConfigValue:
+    """The unit of the values of a query."""
+    return dashboard.DynamicConfigValue(id_val="unit", value=query.unit)
 
 
 def _steps(panel: Panel) -> boards.ThresholdsConfig:
@@ -153,6 +163,9 @@ def _lines(panel: Panel) -> timeseries.Panel:
     if panel.steps:
         dashed = looks.GraphThresholdsStyleConfig().mode(common.GraphTresholdsStyleMode.DASHED)
         made = made.thresholds_style(dashed)
+    for letter, query in zip(_letters(panel), panel.queries, strict=True):
+        if query.unit:
+            made = made.override_by_query(letter, [_unit(query)])
     return made
 
 
@@ -169,8 +182,7 @@ def _states(_panel: Panel) -> statetimeline.Panel:
 
 def _table(panel: Panel) -> table.Panel:
     """A row for each combination of labels, a column for each query."""
-    letters = [chr(ord("A") + number) for number in range(len(panel.queries))]
-    columns = {f"Value #{letter}": query.legend for letter, query in zip(letters, panel.queries, strict=True)}
+    columns = {f"Value #{letter}": query.legend for letter, query in zip(_letters(panel), panel.queries, strict=True)}
     if len(columns) == 1:  # Grafana does not number a single column
         columns["Value"] = panel.queries[0].legend
     made = (
@@ -188,8 +200,7 @@ def _table(panel: Panel) -> table.Panel:
         made = made.override_by_name("alertname", [dashboard.DynamicConfigValue(id_val="links", value=[page])])
     for query in panel.queries:
         if query.unit:
-            unit = dashboard.DynamicConfigValue(id_val="unit", value=query.unit)
-            made = made.override_by_name(query.legend, [unit])
+            made = made.override_by_name(query.legend, [_unit(query)])  # the rows of all queries are merged
     return made
 
 

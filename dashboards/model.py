@@ -58,7 +58,7 @@ class Query:
     expr: str
     legend: str = ""
     unit: str = ""
-    """The unit of its column in a table, if it differs from the panel's."""
+    """The unit of its values, if it differs from the panel's. Lines with another unit have an axis of their own."""
 
     @property
     def promql(self) -> str:

@@ -280,14 +280,21 @@ _TASKS: Final = Row(
         ),
         Panel(
             "Records",
-            "Records of jobs that have ended (RETAIN), and the bytes that they take. New and forgotten records per "
-            "second: those are forgotten that do not fit records-max.",
+            "Records of jobs that have ended (RETAIN), and the memory that they take.",
             "short",
             (
                 Query("sum(disque_job_records{<nodes>})", "records"),
-                Query("sum(disque_job_records_bytes{<nodes>})", "bytes", "bytes"),
-                Query(rate("disque_job_records_kept_total"), "new per second", "ops"),
-                Query(rate("disque_job_records_dropped_total"), "forgotten per second", "ops"),
+                Query("sum(disque_job_records_bytes{<nodes>})", "memory", "bytes"),
+            ),
+        ),
+        Panel(
+            "New and forgotten records",
+            "Records per second that nodes made, and that they forgot before their time because all of them together "
+            "took more memory than records-max allows.",
+            "ops",
+            (
+                Query(rate("disque_job_records_kept_total"), "new"),
+                Query(rate("disque_job_records_dropped_total"), "forgotten"),
             ),
         ),
         Panel(
@@ -305,6 +312,8 @@ _TASKS: Final = Row(
             "Entries per second that workers added (LOGJOB).",
             "ops",
             (Query(rate("disque_log_entries_total"), "entries"),),
+            width=24,
+            height=5,
         ),
     ),
 )

@@ -75,6 +75,13 @@ def test_every_panel_has_a_title_a_text_and_a_unit(board: Board) -> None:
 
 
 @each_board
+def test_every_query_has_its_own_unit_if_it_names_one(board: Board) -> None:
+    wanted = [query.unit for panel in board.panels() for query in panel.queries if query.unit]
+    assert [part["value"] for part in walk(json.loads(json_of(board))) if part.get("id") == "unit"] == wanted
+    assert set(wanted) <= UNITS
+
+
+@each_board
 def test_panels_fill_their_rows(board: Board) -> None:
     for row in board.rows:
         used = 0
