@@ -96,7 +96,7 @@ RESOLVE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
   --no-annotate --no-header
 
 lock: $(INSTALLED) ## Upgrade all dependencies in requirements.lock and requirements-run.lock
-	$(RESOLVE) --upgrade --extra backup --extra cli --extra operator --extra report --group dev pyproject.toml --output-file requirements.lock
+	$(RESOLVE) --upgrade --extra backup --extra celery --extra cli --extra dramatiq --extra operator --extra report --group dev pyproject.toml --output-file requirements.lock
 	$(RESOLVE) --constraint requirements.lock --extra cli --group run pyproject.toml --output-file requirements-run.lock
 
 clean: ## Remove the environments and everything that was built
