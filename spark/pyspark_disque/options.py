@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from disqued.client import tls_context
-from disqued.client.tls import Target
+from disqued.client.urls import Target
 from pyspark_disque.optionvalues import (
     MAX_RETAIN_S,
     STATES,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from disqued.client.nodes import parse_address
-from disqued.client.tls import Target, parse_nodes
+from disqued.client.urls import Target, TlsOptions, parse_nodes
 
 STATES: Final = ("queued", "active", "wait-repl", "acked")
 MAX_SECONDS: Final = (1 << 32) - 1
@@ -130,6 +130,8 @@ def read_addresses(text: str) -> Target:
         ) from None
     if target.password is not None:
         raise BadOption("must not contain a password, because Spark may show this option; use passwordFile")
+    if target.tls_options != TlsOptions():
+        raise BadOption("must not say more about TLS than disques://; use the options whose names begin with tls")
     return target
 
 

@@ -142,7 +142,8 @@ def test_conflicting_options_are_rejected_by_name(use: Use, given: dict[str, str
     ("use", "name", "text"),
     [
         ("read", "nodes", " , "), ("read", "nodes", "a:b"), ("read", "nodes", "disques://a,b"),
-        ("read", "nodes", "http://a"), ("read", "tls", "yes"), ("read", "tlsCaFile", ""), ("write", "user", ""),
+        ("read", "nodes", "disques://a?cafile=/ca"), ("read", "nodes", "http://a"), ("read", "tls", "yes"),
+        ("read", "tlsCaFile", ""), ("write", "user", ""),
         ("read", "discover", "yes"), ("read", "timeout", "0"),
         ("read", "timeout", "soon"), ("read", "giveUpAfter", "2w"), ("read", "queue", ""), ("read", "states", "ready"),
         ("read", "queuePattern", "("), ("read", "maxJobs", "-1"), ("read", "numPartitions", "1.5"),

@@ -10,7 +10,6 @@ import pytest
 from client.conftest import Connect
 from client.conftest import connect as connect  # noqa: PLC0414 - the fixture
 from disqued.client import AuthenticationRequired, Backoff, ConnectionFailed, tls_context
-from disqued.client.tls import Target, parse_nodes
 from disqued.testing.certificates import Authority
 from disqued.testing.processes import form_cluster
 from tls.nodes import TlsNode, trusting
@@ -89,6 +88,8 @@ def test_client_certificate_is_sent(connect: Connect, start: Callable[..., TlsNo
     connect([url(node)], tls=settings).ping()
     with pytest.raises(ConnectionFailed):
         connect([url(node)], tls=trusting(authority), backoff=ONCE).ping()
+    said = f"cafile={authority.certificate}&certfile={pair[0]}&keyfile={pair[1]}&server_name=localhost"
+    connect([f"{url(node)}/?{said}"]).ping()
 
 
 def test_password_of_the_url_is_sent(connect: Connect, start: Callable[..., TlsNode], authority: Authority) -> None:
@@ -113,32 +114,6 @@ def test_client_moves_to_the_tls_port_of_another_node(
     nodes[0].kill()
     client.ping()
     assert client.node == f"127.0.0.1:{nodes[1].tls_port}"
-
-
-def test_urls_say_how_to_connect() -> None:
-    assert parse_nodes(["a:1", "b"]) == Target(("a:1", "b"))
-    assert parse_nodes(["disques://u:p@a:1", "disques://u:p@[::1]:2"]) == Target(("a:1", "[::1]:2"), True, "u", "p")
-    assert parse_nodes(["disque://a"]) == Target(("a",))
-    assert parse_nodes(["/run/a@b"]) == Target(("/run/a@b",))
-
-
-@pytest.mark.parametrize(
-    "nodes",
-    [
-        ["http://a"],
-        ["disque://:secret@a:x"],
-        ["disque://:secret/x@a"],
-        ["u:secret@a"],
-        ["disque:u:secret@a:1"],
-        ["disque://a/b"],
-        ["disques://a", "b"],
-        ["disque://"],
-    ],
-)
-def test_bad_urls_are_refused_without_showing_the_password(nodes: list[str]) -> None:
-    with pytest.raises(ValueError, match="node") as refused:
-        parse_nodes(nodes)
-    assert "secret" not in str(refused.value)
 
 
 def test_context_verifies_unless_told_otherwise() -> None:

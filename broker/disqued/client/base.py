@@ -10,8 +10,8 @@ from typing import ClassVar, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from disqued.client.backoff import Backoff
 from disqued.client.session import Session, Settings
-from disqued.client.tls import parse_nodes, tls_context
 from disqued.client.transport import Transport
+from disqued.client.urls import parse_nodes
 
 C = TypeVar("C")
 P = ParamSpec("P")
@@ -50,11 +50,13 @@ class BaseClient:
 
         Args:
             nodes: Addresses to start with: `host:port`, `[ipv6]:port`, the path of a unix socket, or a URL
-                `disque://[user:password@]host[:port]`, with `disques://` for TLS.
+                `disque://[user:password@]host[:port][,host[:port]...]`, with `disques://` for TLS. Such a URL may end
+                with options, `?cafile=/etc/ca.pem&server_name=disque`: `cafile`, `certfile`, `keyfile` and `insecure`
+                (`yes` or `no`) of `tls_context`, and `server_name`, which is `tls_server_name`.
             user: Sent with the password; None for the default user.
             password: Sent with AUTH on every new connection.
             tls: Whether to use TLS, or the settings for it (see `tls_context`). True verifies the nodes with the
-                authorities of the system. A `disques://` URL means True.
+                authorities of the system. A `disques://` URL means True, with its options. Settings win over the URL.
             tls_server_name: The name that the certificates of all nodes must be valid for, for example behind a tunnel;
                 None for the host of each address.
             discover: Ask each node for the other nodes with HELLO, and use them, too. Without it, the client sends only
@@ -68,6 +70,7 @@ class BaseClient:
 
         Raises:
             ValueError: an address is invalid, or `nodes` is empty.
+            OSError: a file that the URL names cannot be used.
             TypeError: `nodes` is a single string.
         """
         if isinstance(nodes, str):
@@ -83,8 +86,9 @@ class BaseClient:
             backoff=backoff or Backoff(),
             rng=rng or random.Random(),  # noqa: S311 (spreads load, protects no secret)
         )
-        context = tls if isinstance(tls, ssl.SSLContext) else tls_context() if tls or target.tls else None
-        self._session = Session(settings, self.make_transport(max_connections, context, tls_server_name))
+        context = tls if isinstance(tls, ssl.SSLContext) else target.tls_context() if tls or target.tls else None
+        server_name = tls_server_name or target.tls_options.server_name
+        self._session = Session(settings, self.make_transport(max_connections, context, server_name))
 
     @property
     def node(self) -> str | None:
