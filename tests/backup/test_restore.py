@@ -9,6 +9,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Final, Self
 
+import pytest
+
 from backup.conftest import MakeCluster, backup, create, restore, start, wait_whole
 from disqued.client import DisqueError
 from support.durable import DurableNode
@@ -137,6 +139,7 @@ def drained(nodes: list[DurableNode], queue: str, count: int) -> Counter[bytes]:
     return delivered
 
 
+@pytest.mark.slow
 def test_backup_under_load_is_restored_to_other_sizes_with_each_job_once(nodes_of: MakeCluster, tmp_path: Path) -> None:
     old = start(nodes_of("old", 3))
     ids = Ids(old)

@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 from disqued.client import Job, Reject
 from disqued.moves.successor import successor_id
 from support.cluster import RealCluster, RealNode
@@ -191,6 +193,7 @@ def test_each_poison_job_has_one_dead_letter_although_a_mover_is_killed(
             assert letter.reason in {reason_of(letter.body), f"{letter.attempts} failed attempts"}
 
 
+@pytest.mark.slow
 def test_no_job_is_lost_when_both_sides_of_a_partition_move_poison_jobs(
     tmp_path: Path, record_property: Publish
 ) -> None:

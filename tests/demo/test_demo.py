@@ -37,6 +37,7 @@ def is_listening(port: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_counts_agree_although_a_node_and_a_worker_are_killed() -> None:
     port = free_port()
     done = run("--source", str(SOURCE), "--retry", "1", "--workers", "2", "--port", str(port))
@@ -84,6 +85,7 @@ def test_counts_agree_although_a_node_and_a_worker_are_killed() -> None:
     assert not is_listening(port), "the nodes stop with the demonstration"
 
 
+@pytest.mark.slow
 def test_cluster_on_a_terminal_runs_until_interrupted() -> None:
     port = free_port()
     ours, theirs = pty.openpty()

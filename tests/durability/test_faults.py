@@ -189,6 +189,7 @@ def test_duplicate_sigterm_causes_a_clean_shutdown_with_all_replies(node: Durabl
     assert set(node_after(node)) == {job, late}
 
 
+@pytest.mark.slow
 def test_server_that_cannot_write_retries_and_then_ends(node: DurableNode) -> None:
     job = node.call(*ADD)
     FaultyDisk(node.directory).fail(WRITE)

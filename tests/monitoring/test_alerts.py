@@ -51,6 +51,7 @@ def test_prometheus_accepts_the_rules() -> None:
     assert f"SUCCESS: {len(ALERTS) + len(RECORDS)} rules found" in promtool("check", "rules", RULES)
 
 
+@pytest.mark.slow
 def test_alerts_fire_in_the_tests_of_promtool_as_expected() -> None:
     assert promtool("test", "rules", *TESTS).count("SUCCESS") == len(TESTS)
 

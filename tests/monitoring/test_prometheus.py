@@ -233,6 +233,7 @@ def test_quantiles_can_exceed_the_thresholds_of_alerts(stage: Stage) -> None:
         assert max(ends) > float(limit), f"{alert} would never fire: the last bucket ends before"
 
 
+@pytest.mark.slow
 def test_no_alert_fires_in_a_healthy_cluster(stage: Stage) -> None:
     stage.prometheus.until(
         lambda: stage.prometheus.firing() <= OF_THE_LOAD.keys(), "no alert fires except those that the load causes"

@@ -176,6 +176,7 @@ def test_operator_has_a_certificate_for_brokers_that_require_one(cluster: Cluste
     assert not cluster.reaches(0, TlsFiles(Pem("", ""), files.trusted, None, "no certificate"))
 
 
+@pytest.mark.slow
 def test_bus_of_a_running_cluster_is_switched_in_the_steps_of_the_operator(cluster: Cluster) -> None:
     """No TLS and no secret, then both, then another secret: after each restart both brokers are connected."""
     one, other = "a" * 64, "b" * 64

@@ -148,6 +148,7 @@ def test_objects_are_created_and_then_nothing_is_written(tmp_path: Path) -> None
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_new_clusters_and_manual_changes_are_noticed(tmp_path: Path) -> None:
     async def main() -> None:
         server = ApiServer()
@@ -183,6 +184,7 @@ def test_new_clusters_and_manual_changes_are_noticed(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_operator_continues_after_an_api_server_outage(tmp_path: Path) -> None:
     async def main() -> None:
         server = ApiServer()
@@ -200,6 +202,7 @@ def test_operator_continues_after_an_api_server_outage(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_metrics_of_clusters_disappear_when_the_lease_is_lost(tmp_path: Path) -> None:
     async def main() -> None:
         server = ApiServer()
@@ -269,6 +272,7 @@ def test_missing_definition_is_reported_with_advice(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_operator_exits_when_the_definition_is_deleted(tmp_path: Path) -> None:
     async def main() -> None:
         server = ApiServer()

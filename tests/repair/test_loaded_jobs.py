@@ -61,6 +61,7 @@ def test_copies_are_made_again_at_once_although_lists_may_be_incomplete(
     assert short(five) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("retry_s", [10, 300])
 def test_nothing_is_copied_if_all_nodes_come_back_with_their_jobs(five: Cluster, retry_s: int) -> None:
     jobs = add(five, five.members[0], 100, "REPLICATE", 3, "RETRY", retry_s)

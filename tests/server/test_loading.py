@@ -269,6 +269,7 @@ def test_sigterm_is_a_controlled_restart_with_rewrite_aof(
     assert path.read_text().endswith("aof-restart-marker yes\n")
 
 
+@pytest.mark.slow
 def test_sigterm_ends_the_server_when_the_file_cannot_be_written(
     tmp_path: Path, connect: Connect, plain_user: list[str]
 ) -> None:

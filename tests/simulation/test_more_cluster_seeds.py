@@ -13,6 +13,7 @@ from disqued.testing.sim import simulate
 from simulation.seeds import CHUNKS, run_chunk
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(1, CHUNKS, 2))
 def test_more_simulated_clusters_keep_their_guarantees(
     chunk: int, record_property: Callable[[str, object], None]

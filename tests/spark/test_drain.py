@@ -81,6 +81,7 @@ def test_drain_writes_the_queue_to_parquet_and_empties_it(run: Run, cluster: Rea
     cluster.wait_until(lambda: left(cluster, "plain") == 0)
 
 
+@pytest.mark.slow
 def test_next_run_writes_only_new_jobs(run: Run, cluster: RealCluster, tmp_path: Path) -> None:
     ids = add(cluster, "more", 9)
     arguments = ("--queue", "more", "--output", tmp_path / "out")
@@ -93,6 +94,7 @@ def test_next_run_writes_only_new_jobs(run: Run, cluster: RealCluster, tmp_path:
     assert (status, out.split(",")[0]) == (0, "jobs: 0")
 
 
+@pytest.mark.slow
 def test_jobs_delivered_again_after_they_were_written_are_not_written_again(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -328,6 +328,7 @@ def test_drain_waits_until_a_killed_node_is_back(tmp_path: Path) -> None:
     assert set(taken) == added
 
 
+@pytest.mark.slow
 def test_drain_gets_the_jobs_of_a_lost_reply_after_their_requeue(own: RealCluster) -> None:
     """The node hangs between QLEN and GETJOB, and sends the jobs to a closed connection when it resumes."""
     added = add(own.nodes[0], 300, retry_s=5, replicate=1)

@@ -68,6 +68,7 @@ def test_all_command_line_options_of_the_page_exist() -> None:
     assert set(re.findall(r"(?<![\w-])--[a-z-]+[a-z]", PIPELINES)) <= known | {"--help"}
 
 
+@pytest.mark.slow
 def test_commands_of_the_page_print_its_output(
     spark: SparkSession, nodes: str, cluster: RealCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,

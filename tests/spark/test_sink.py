@@ -312,6 +312,7 @@ def kill_and_restart(cluster: RealCluster, gate: Path) -> Callable[[RealNode], N
     return inject
 
 
+@pytest.mark.slow
 def test_home_killed_and_restarted_during_a_write_loses_and_duplicates_nothing(
     spark: SparkSession, own_cluster: RealCluster, tmp_path: Path
 ) -> None:

@@ -102,6 +102,7 @@ def test_stream_returns_the_jobs_of_all_nodes_once_and_acknowledges_them(
     assert set(reported[0]) == {"batch", "waiting", "oldestSeconds"}
 
 
+@pytest.mark.slow
 def test_failed_batch_is_replayed_with_the_same_rows_before_the_next_batch(
     spark: SparkSession, cluster: RealCluster, nodes: str, checkpoint: str
 ) -> None:
@@ -178,6 +179,7 @@ def lag(query: StreamingQuery) -> dict[str, Any]:
     return json.loads(offset) if offset else {}
 
 
+@pytest.mark.slow
 def test_batch_longer_than_the_retry_time_keeps_its_leases(
     spark: SparkSession, cluster: RealCluster, nodes: str, checkpoint: str
 ) -> None:
@@ -207,6 +209,7 @@ def test_batch_longer_than_the_retry_time_keeps_its_leases(
     assert len(received.batches) == 1
 
 
+@pytest.mark.slow
 def test_last_batch_before_a_stop_is_acknowledged_at_the_next_start(
     spark: SparkSession, cluster: RealCluster, nodes: str, checkpoint: str
 ) -> None:
@@ -225,6 +228,7 @@ def test_last_batch_before_a_stop_is_acknowledged_at_the_next_start(
 # --- loss -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_replay_with_a_lost_job_fails_or_continues_as_configured(
     spark: SparkSession, cluster: RealCluster, nodes: str, checkpoint: str
 ) -> None:
