@@ -72,9 +72,16 @@ def check(load: PoisonLoad, letters: Sequence[Letter]) -> None:
 
 
 def run_now(cluster: RealCluster) -> None:
-    """Queue the jobs that wait for the end of their back-off, each at the node where it waits."""
-    waiting = {node: node.call("JSCAN", 0, "BUSYLOOP", "QUEUE", QUEUE, "STATE", "delayed")[1] for node in cluster.nodes}
-    for node, ids in waiting.items():
+    """Queue the jobs that wait for the end of their back-off, each at one of the nodes that have it.
+
+    Queued at both, a job can be delivered twice, which counts as one more attempt.
+    """
+    holder: dict[bytes, RealNode] = {}
+    for node in cluster.nodes:
+        for job_id in node.call("JSCAN", 0, "BUSYLOOP", "QUEUE", QUEUE, "STATE", "delayed")[1]:
+            holder.setdefault(job_id, node)
+    for node in cluster.nodes:
+        ids = [job_id for job_id, of in holder.items() if of is node]
         if ids:
             assert node.call("ENQUEUE", *ids) == len(ids)
 
