@@ -12,18 +12,19 @@ from support.examples import check_types, run_console, run_python
 
 TEXT = (Path(__file__).parents[2] / "docs" / "howto" / "results.md").read_text(encoding="utf-8")
 [CONSOLE] = re.findall(r"```console\n(.*?)```", TEXT, re.DOTALL)
-[PYTHON] = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+PYTHON = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 
 
 def test_examples_run_in_order(server: ServerProcess, tmp_path: Path) -> None:
     disque = Disque(server.port)
     run_console(CONSOLE, disque)
     disque.ok("getjob", "nohang", "from", "thumbnails")
-    run_python(PYTHON, server.port, tmp_path)
+    for example in PYTHON:
+        run_python(example, server.port, tmp_path)
 
 
-def test_example_passes_the_type_checker(tmp_path: Path) -> None:
-    check_types([PYTHON], tmp_path)
+def test_examples_pass_the_type_checker(tmp_path: Path) -> None:
+    check_types(PYTHON, tmp_path)
 
 
 def test_all_outcomes_are_in_the_table() -> None:

@@ -142,6 +142,28 @@ def test_a_result_given_during_a_partition_reaches_the_holders_later(cluster: Cl
     assert [stored(member, job) for member in holders] == [b"42"] * 2
 
 
+@pytest.mark.parametrize("given_at_a_holder", [True, False])
+def test_a_result_with_a_greater_claim_replaces_another_one_while_a_holder_is_down(
+    cluster: Cluster, given_at_a_holder: bool
+) -> None:
+    """The other holders have confirmed the earlier result, and the job is not collected before the last one has."""
+    one, other, lost = cluster.members
+    holders = 3 if given_at_a_holder else 2
+    job = add(cluster, other, "RETAIN", 3600, copies=holders)
+    if not given_at_a_holder:
+        one = elsewhere(cluster, job)
+        other, lost = cluster.copies(job)
+    lost.crash()
+    for claim, text in ((7, "first"), (9, "second"), (8, "third")):
+        one.admin.call("ACKJOB", job, "CLAIM", claim, "RESULT", text)
+        cluster.run(seconds=20)
+        assert [stored(member, job) for member in (one, other)] == [b"first" if claim == 7 else b"second"] * 2
+    lost.restart()
+    cluster.run(seconds=200)
+    assert stored(lost, job) in {b"second", None}
+    assert not cluster.copies(job)
+
+
 def test_a_leaving_node_passes_a_result_on(cluster: Cluster) -> None:
     job = add(cluster, cluster.members[0], "RETAIN", 60)
     holders = cluster.copies(job)

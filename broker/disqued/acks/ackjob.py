@@ -13,7 +13,7 @@ from disqued.acks.gc import collect
 from disqued.bus import kinds
 from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
-from disqued.core.jobs.job import WAIT_REPL, Job
+from disqued.core.jobs.job import ACKED, WAIT_REPL, Job
 from disqued.core.jobs.jobid import can_exist, ttl_minutes
 from disqued.core.runtime.claiming import require_current
 from disqued.core.runtime.joblogs import log_of
@@ -42,14 +42,16 @@ def ackjob(state: NodeState, session: Session, args: list[bytes]) -> None:
 
 def _apply_options(state: NodeState, job_id: bytes, options: AckOptions) -> None:
     """Check and apply the options of one job. Raises ReplyError, and then the job may not be acknowledged."""
-    if options.claim:
-        job = state.lifecycle.table.get(job_id)
-        if job is not None:
-            require_current(state, job, options.claim)
-            if options.seq > 0:
-                _require_entries(state, job, options.claim, options.seq)
-    if options.result is not None and not state.watches.keeper.take_result(job_id, options.result, options.claim):
-        raise ResultNotKept
+    job = state.lifecycle.table.get(job_id)
+    if options.claim and job is not None:
+        require_current(state, job, options.claim)
+        if options.seq > 0:
+            _require_entries(state, job, options.claim, options.seq)
+    if options.result is not None:
+        if not state.watches.keeper.take_result(job_id, options.result, options.claim):
+            raise ResultNotKept
+        if job is not None and job.state == ACKED:
+            job.confirmed = None  # what the holders confirmed was an earlier result
 
 
 def _acknowledge_in_copies(state: NodeState, session: Session, args: list[bytes], options: AckOptions) -> None:

@@ -45,6 +45,7 @@ from disqued.client.errors import (
     QueuePaused,
     RateLimited,
     ResponseError,
+    ResultTooLong,
     SequenceConflict,
     StaleClaim,
     TooLate,
@@ -52,6 +53,7 @@ from disqued.client.errors import (
     WrongPassword,
 )
 from disqued.client.outcomes import Reject, Retry
+from disqued.client.resultjobs import ResultJobs
 from disqued.client.tasks import AsyncTask, Task
 from disqued.client.tls import tls_context
 from disqued.client.values import (
@@ -136,6 +138,8 @@ __all__ = [
     "RepairStatus",
     "Reply",
     "ResponseError",
+    "ResultJobs",
+    "ResultTooLong",
     "Retry",
     "SequenceConflict",
     "StaleClaim",

@@ -51,6 +51,22 @@ class JobFailed(DisqueError):
         return f"job {self.job_id} is not done: {self.outcome}"
 
 
+class ResultTooLong(DisqueError, ValueError):
+    """A result is longer than nodes keep. Store it elsewhere, and keep its address as the result."""
+
+    def __init__(self, length: int, most: int) -> None:
+        super().__init__(length, most)
+        self.length = length
+        """How many bytes it has."""
+        self.most = most
+        """How many it may have."""
+
+    def __str__(self) -> str:
+        return (
+            f"the result has {self.length} bytes, and nodes keep {self.most}: store it elsewhere, and keep its address"
+        )
+
+
 class ResponseError(DisqueError):
     """The node refused the command. `prefix` is the first word of the text, for example `ERR`."""
 
