@@ -241,6 +241,23 @@ class Session:
 
     # Connections.
 
+    async def open_link(self, backoff: Backoff) -> Link:
+        """Return a connection to the node in use that the caller has for itself, and closes.
+
+        Raises:
+            ConnectionFailed: no node can be reached.
+        """
+        return self._idle_link() or await self._connect(backoff.waits_s(self.settings.rng))
+
+    def link_failed(self, link: Link) -> None:
+        """Close a connection of the caller that broke; the next one may be to another node."""
+        self._failed(link)
+
+    def leave_node(self, link: Link) -> None:
+        """Close a connection of the caller and use another node, because this one asked for that (`USE_ANOTHER`)."""
+        link.close()
+        self._switch_node(link.address)
+
     def _idle_link(self) -> Link | None:
         if self._closed.is_set():
             raise ClientClosed("the client is closed")

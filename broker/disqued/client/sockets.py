@@ -61,6 +61,44 @@ class SocketLink:
             raise ConnectionResetError("the node closed the connection")
         return data
 
+    # For a call whose reply a selector waits for (see `pending`).
+
+    def fileno(self) -> int:
+        """The descriptor of the socket; -1 when it is closed."""
+        return self._socket.fileno()
+
+    def send(self, request: bytes, timeout_s: float | None) -> None:
+        """Send a request without reading. Raises OSError."""
+        self._socket.settimeout(timeout_s)
+        self._socket.sendall(request)
+
+    def receive(self) -> list[Reply]:
+        """Return the replies that have arrived, without waiting. Raises OSError when the connection has ended."""
+        answers: list[Reply] = []
+        self._socket.setblocking(False)
+        try:
+            while True:  # a socket with TLS may have decrypted more than one read returns
+                answers += self._decoder.feed(self._read())
+        except (BlockingIOError, ssl.SSLWantReadError):
+            return answers
+        except OSError:
+            if answers:
+                return answers  # the next call finds the end again
+            raise
+
+    def end(self, timeout_s: float | None) -> list[Reply]:
+        """Tell the node that no request follows, and return the replies that it had sent before it closed."""
+        answers: list[Reply] = []
+        try:
+            socket.socket.shutdown(self._socket, socket.SHUT_WR)  # that of a socket with TLS gives up decryption, too
+            self._socket.settimeout(timeout_s)
+            while True:
+                answers += self._decoder.feed(self._read())
+        except OSError:
+            return answers
+        finally:
+            self.close()
+
     def close(self) -> None:
         """Close the socket."""
         self._socket.close()

@@ -1,0 +1,239 @@
+"""The jobs that a connection has: one thread renews, acknowledges and returns them.
+
+A job is renewed with WORKING while its message is unacknowledged, also when it was only fetched ahead. So there is no
+visibility timeout, and a task may run for days. Acknowledgements and returns are collected and sent together within
+milliseconds; the program does not wait for them. If the node is gone, the client uses another one, and what was not
+sent waits until one answers. `close` sends the rest.
+
+The thread does one thing after the other, because a WORKING that arrives after the NACK of the same job would take it
+out of its queue again for a whole retry time.
+
+A child that is forked has none of these jobs: they stay with the process that fetched them.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from disqued.client import (
+    Client,
+    ConnectionFailed,
+    ConnectionLost,
+    DisqueError,
+    Job,
+    JobAcknowledged,
+    Loading,
+    NodeLeaving,
+    NoSuchJob,
+    TooLate,
+)
+from disqued.client.renewals import RenewalSchedule
+
+log = logging.getLogger("disqued.kombu")
+
+JOBS_PER_COMMAND: Final = 256
+TRY_AGAIN_S: Final = 0.5
+"""How long to wait before what could not be sent is sent again."""
+LONGEST_WAIT_S: Final = 60.0
+
+UNSENT: Final = (ConnectionFailed, NodeLeaving, Loading)
+"""Errors after which the command is sent again."""
+UNREACHED: Final = (*UNSENT, ConnectionLost)
+"""Those of an acknowledgement. A NACK may have been executed, and another worker may have the job by now."""
+ENDED: Final = (NoSuchJob, JobAcknowledged, TooLate)
+"""Errors of WORKING after which a job cannot be renewed any more."""
+
+
+@dataclass(slots=True)
+class Unsent:
+    """Jobs whose end the node does not know yet."""
+
+    acknowledged: list[str] = field(default_factory=list)
+    returned: list[str] = field(default_factory=list)
+    """They go back to their queues, and no attempt is counted."""
+    rejected: list[str] = field(default_factory=list)
+    """They become dead letters, or end if their queue has none."""
+
+    def __bool__(self) -> bool:
+        return bool(self.acknowledged or self.returned or self.rejected)
+
+
+class Leases:
+    """The jobs of one connection. Any thread may call the methods."""
+
+    def __init__(self, make_client: Callable[[], Client]) -> None:
+        self._make_client = make_client
+        self._begin()
+
+    def _begin(self) -> None:
+        self.owner = os.getpid()
+        self.client = self._make_client()
+        """The client of the connection; threads share it."""
+        self._chores: list[Chore] = []
+        self._schedule = RenewalSchedule()
+        self._lock = threading.Lock()
+        self._sending = threading.Lock()
+        self._wake = threading.Event()
+        self._unsent = Unsent()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+        self._is_cut_off = False
+
+    def forget(self) -> None:
+        """Begin without jobs and with new sockets, in a child process. The old ones close here only."""
+        self.client.close()
+        self._begin()
+
+    def __len__(self) -> int:
+        return len(self._schedule)
+
+    def hold(self, jobs: Iterable[Job]) -> None:
+        """Renew these jobs, which were just fetched with the time until their next delivery, from now on."""
+        now_s = time.monotonic()
+        for job in jobs:
+            self._schedule.hold_leased(job.id, -1 if job.requeue_in_ms is None else job.requeue_in_ms, now_s)
+        self._start()
+        self._wake.set()
+
+    def acknowledge(self, job_id: str) -> None:
+        """The job is done."""
+        self._note(job_id, lambda unsent: unsent.acknowledged)
+
+    def give_back(self, job_id: str) -> None:
+        """The job returns to its queue at once; no attempt is counted."""
+        self._note(job_id, lambda unsent: unsent.returned)
+
+    def reject(self, job_id: str) -> None:
+        """The job becomes a dead letter."""
+        self._note(job_id, lambda unsent: unsent.rejected)
+
+    def _note(self, job_id: str, where: Callable[[Unsent], list[str]]) -> None:
+        self._schedule.release(job_id)
+        with self._lock:
+            where(self._unsent).append(job_id)
+        if self._closed:
+            self.flush()
+        else:
+            self._start()
+            self._wake.set()
+
+    def regularly(self, chore: Chore) -> None:
+        """Have the thread run a chore at its times until it is dropped."""
+        self._chores.append(chore)
+        self._start()
+        self._wake.set()
+
+    def drop(self, chore: Chore) -> None:
+        """Run a chore no more."""
+        if chore in self._chores:
+            self._chores.remove(chore)
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is None and not self._closed:
+                self._thread = threading.Thread(target=self._run, name="disqued.kombu", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        while not self._closed:
+            self._wake.wait(self._wait_s())
+            self._wake.clear()
+            self._send()
+            self._renew()
+            self._run_chores()
+
+    def _wait_s(self) -> float:
+        now_s = time.monotonic()
+        wait_s = self._schedule.wait_s(now_s, TRY_AGAIN_S if self._unsent else LONGEST_WAIT_S)
+        return min([wait_s, *(max(0.0, chore.due_s - now_s) for chore in list(self._chores))])
+
+    def flush(self) -> None:
+        """Send what was noted, and return when the node has replied, or cannot be reached."""
+        self._send()
+
+    def close(self) -> None:
+        """Send what was noted, and stop renewing. Later acknowledgements are sent at once."""
+        self._closed = True
+        self._wake.set()
+        thread, self._thread = self._thread, None
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+        self._chores.clear()
+        self._send()
+
+    def _send(self) -> None:
+        if not self._unsent:
+            return
+        with self._sending:  # no renewal is in flight
+            with self._lock:
+                unsent, self._unsent = self._unsent, Unsent()
+            self._finish(unsent.acknowledged, self.client.ack, UNREACHED)
+            self._finish(unsent.returned, lambda *ids: self.client.nack(*ids, uncounted=True), UNSENT)
+            self._finish(unsent.rejected, lambda *ids: self.client.nack(*ids, dead=True), UNSENT)
+            with self._lock:
+                self._unsent.acknowledged[:0] = unsent.acknowledged
+                self._unsent.returned[:0] = unsent.returned
+                self._unsent.rejected[:0] = unsent.rejected
+
+    def _finish(self, ids: list[str], call: Callable[..., int], unreached: tuple[type[DisqueError], ...]) -> None:
+        """Send the command for all jobs; those stay that no node received."""
+        while ids:
+            some = ids[:JOBS_PER_COMMAND]
+            try:
+                call(*some)
+            except unreached as error:
+                self._say_cut_off(error)
+                return
+            except DisqueError as error:
+                log.warning("the end of jobs was not taken jobs=%s error=%r", ",".join(some), str(error))
+            self._is_cut_off = False
+            del ids[: len(some)]
+
+    def _say_cut_off(self, error: DisqueError) -> None:
+        if not self._is_cut_off:
+            log.warning("no node can be reached, acknowledgements wait error=%r", str(error))
+        self._is_cut_off = True
+
+    def _renew(self) -> None:
+        with self._sending:
+            ids = self._schedule.due(time.monotonic())
+            if not ids:
+                return
+            try:
+                results: list[int | DisqueError] = self.client.working_many(ids)
+            except DisqueError as error:
+                results = [error] * len(ids)
+            now_s = time.monotonic()
+            for job_id, result in zip(ids, results, strict=True):
+                self._renewed(job_id, result, now_s)
+
+    def _renewed(self, job_id: str, result: int | DisqueError, now_s: float) -> None:
+        if isinstance(result, int):
+            self._schedule.renewed(job_id, result, now_s)
+        elif isinstance(result, ENDED):
+            self._schedule.not_renewable(job_id)
+            log.warning("job cannot be renewed, it may be delivered again job=%s error=%r", job_id, str(result))
+        else:
+            self._schedule.not_renewed(job_id, now_s)
+            log.warning("renewal failed job=%s error=%r", job_id, str(result))
+
+    def _run_chores(self) -> None:
+        for chore in list(self._chores):
+            if chore.due_s <= time.monotonic():
+                chore.run()
+
+
+class Chore:
+    """Work that is repeated beside the renewals; `due_s` is when, in seconds of the monotonic clock."""
+
+    due_s: float
+
+    def run(self) -> None:
+        """Do the work, and set `due_s` to the next time. Must not raise."""
+        raise NotImplementedError

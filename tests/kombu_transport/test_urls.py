@@ -1,0 +1,71 @@
+"""What URLs and `broker_use_ssl` mean to the client."""
+
+from __future__ import annotations
+
+import ssl
+from typing import Any
+
+import pytest
+from kombu import Connection, Queue
+
+from disqued.kombu.urls import place_of
+
+assert Queue  # kombu knows the transport once it has its serializers
+
+
+@pytest.mark.parametrize(
+    ("url", "nodes", "user", "password"),
+    [
+        ("disque://", ("localhost",), None, None),
+        ("disque://h", ("h",), None, None),
+        ("disque://u:p%2F@h1:7712,h2,[::1]:3/", ("h1:7712", "h2", "[::1]:3"), "u", "p/"),
+        ("disque://h1;disque://h2:5", ("h1", "h2:5"), None, None),
+        (["disque://:p@h1", "disque://:p@h2"], ("h1", "h2"), None, "p"),
+    ],
+)
+def test_url_names_the_nodes_and_the_login(url: Any, nodes: Any, user: str | None, password: str | None) -> None:
+    place = place_of(Connection(url))
+    assert (place.nodes, place.user, place.password, place.tls) == (nodes, user, password, False)
+
+
+def test_nodes_can_be_given_without_a_url() -> None:
+    place = place_of(Connection("h", userid="u", password="p", port=5, transport="disque"))
+    assert (place.nodes, place.user, place.password) == (("h:5",), "u", "p")
+
+
+@pytest.mark.parametrize(
+    ("url", "use_ssl", "verifies", "name"),
+    [
+        ("disques://h", None, True, None),
+        ("disques://h?insecure=yes&server_name=n", None, False, "n"),
+        ("disque://h", {"ssl_cert_reqs": ssl.CERT_NONE}, False, None),
+        ("disques://h", {"cert_reqs": ssl.CERT_REQUIRED, "server_hostname": "n"}, True, "n"),
+    ],
+)
+def test_tls_comes_from_the_url_or_from_broker_use_ssl(
+    url: str, use_ssl: Any, verifies: bool, name: str | None
+) -> None:
+    place = place_of(Connection(url, ssl=use_ssl))
+    assert isinstance(place.tls, ssl.SSLContext)
+    assert (place.tls.verify_mode == ssl.CERT_REQUIRED) is verifies
+    assert place.tls_server_name == name
+
+
+@pytest.mark.parametrize(
+    ("url", "use_ssl"),
+    [
+        ("disque://h/vhost", None),
+        ("disque://:secret@h1;disque://h2", None),
+        ("disque://h", {"ca": "x"}),
+        ("disque://:secret@h:x", None),
+    ],
+)
+def test_contradictions_and_mistakes_are_refused_without_showing_the_password(url: str, use_ssl: Any) -> None:
+    with pytest.raises(ValueError, match=r"node|broker_use_ssl") as refused:
+        Connection(url, ssl=use_ssl).connect()
+    assert "secret" not in str(refused.value)
+
+
+def test_url_for_people_has_no_password() -> None:
+    assert Connection("disque://u:secret@h1,h2:5").as_uri() == "disque://u:**@h1,h2:5"
+    assert Connection("disque://u:secret@h1,h2:5").as_uri(include_password=True) == "disque://u:secret@h1,h2:5"
