@@ -1,0 +1,72 @@
+"""The application of the tests. Its messages stay in this process, so that the tests are about results."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any, Final
+
+from celery import Celery
+
+STEPS: Final = threading.Semaphore(0)
+"""Lets `step_by_step` take its next step."""
+
+app = Celery("tasks", broker="memory://")
+app.conf.update(
+    task_track_started=True,
+    result_extended=True,
+    result_chord_retry_interval=0.05,
+    broker_transport_options={"polling_interval": 0.01},
+    worker_hijack_root_logger=False,
+)
+
+
+@app.task  # type: ignore[untyped-decorator]
+def add(a: int, b: int) -> int:
+    return a + b
+
+
+@app.task  # type: ignore[untyped-decorator]
+def total(numbers: list[int]) -> int:
+    return sum(numbers)
+
+
+@app.task  # type: ignore[untyped-decorator]
+def fail(text: str) -> None:
+    raise ValueError(text)
+
+
+@app.task(bind=True)  # type: ignore[untyped-decorator]
+def step_by_step(self: Any, steps: int) -> str:
+    """Report each step, and wait for the test before the next one."""
+    for step in range(steps):
+        self.update_state(state="PROGRESS", meta={"step": step})
+        assert STEPS.acquire(timeout=60)
+    return "arrived"
+
+
+@app.task(bind=True, max_retries=1)  # type: ignore[untyped-decorator]
+def second_time(self: Any) -> int:
+    if self.request.retries == 0:
+        assert STEPS.acquire(timeout=60)
+        raise self.retry(countdown=0.01, exc=OSError("not yet"))
+    assert STEPS.acquire(timeout=60)
+    return int(self.request.retries)
+
+
+@app.task  # type: ignore[untyped-decorator]
+def noise(count: int) -> str:
+    """Return text that does not compress."""
+    return os.urandom(count).hex()
+
+
+@app.task(bind=True)  # type: ignore[untyped-decorator]
+def chatty(self: Any, reports: int, length: int) -> int:
+    for number in range(reports):
+        self.update_state(state="PROGRESS", meta={"number": number, "noise": os.urandom(length).hex()})
+    return reports
+
+
+@app.task  # type: ignore[untyped-decorator]
+def fail_at_length(length: int) -> None:
+    raise ValueError(os.urandom(length).hex())
