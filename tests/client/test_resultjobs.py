@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -119,6 +120,23 @@ def test_a_wait_for_many_keys_returns_what_is_there(worker: ResultJobs, reader: 
     assert reader.wait(keys, timeout_s=WAIT_S) == {keys[-1]: b"42"}
     stored.join()
     assert reader.read([*keys, key]) == {keys[-1]: b"42"}
+
+
+def test_states_are_written_and_read_at_nodes_that_do_not_have_the_job(cluster: RealCluster, key: str) -> None:
+    """In a cluster of more than three nodes that is the rule; here, two nodes have each job."""
+    with ExitStack() as stack:
+        clients = [stack.enter_context(Client([node.address], discover=False)) for node in cluster.nodes]
+        clients[0].qconf_set("few.results", {"replicate": 2})
+        nodes = [ResultJobs(client, "few.results") for client in clients]
+        for first, second, third in itertools.permutations(nodes):
+            task = f"{key}.{next(_numbers)}"
+            assert first.log(task, b"started", run=1, seq=0)
+            assert second.log(task, b"half", run=1, seq=1)
+            assert third.log(task, b"again", run=2, seq=0)
+            assert {node.latest(task) for node in nodes} == {(b"again", False)}
+            second.store(task, b"42")
+            assert {node.latest(task) for node in nodes} == {(b"42", True)}
+            assert not third.log(task, b"late", run=2, seq=1)
 
 
 def test_a_result_survives_the_death_of_a_node_while_somebody_waits(cluster: RealCluster, key: str) -> None:

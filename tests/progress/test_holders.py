@@ -193,3 +193,60 @@ def test_malformed_messages_change_nothing(kind: int, payload: bytes) -> None:
         scripted.deliver(scripted.link, scripted.writer.other(kind, data))
     assert not local.node.state.lifecycle.logs
     assert shown(client, job_id) == []
+
+
+# --- nodes without the job --------------------------------------------------------------------------------------------
+
+
+def other_than(cluster: Cluster, job_id: bytes) -> Member:
+    """The node that is no holder."""
+    (member,) = [member for member in cluster.members if not member.admin.show(job_id)]
+    return member
+
+
+@pytest.fixture
+def held_by_two(cluster: Cluster) -> bytes:
+    return added(cluster, "REPLICATE", 2, "RETRY", 300)
+
+
+def test_a_node_without_the_job_has_its_holders_keep_an_entry(cluster: Cluster, held_by_two: bytes) -> None:
+    other = other_than(cluster, held_by_two)
+    for seq in range(3):
+        assert log(cluster, other, held_by_two, seq, f"step {seq}") == "2"
+    assert log(cluster, other, held_by_two, 2, "step 2", "COPIES", 1) in {"1", "2"}, "the same entry again"
+    for member in cluster.members:
+        assert [entry for _, _, entry in read(cluster, member, held_by_two)] == [b"step 0", b"step 1", b"step 2"]
+    assert lines(other, held_by_two) == []
+
+
+def test_a_node_without_the_job_passes_on_why_an_entry_is_refused(cluster: Cluster, held_by_two: bytes) -> None:
+    other = other_than(cluster, held_by_two)
+    assert log(cluster, other, held_by_two, 0, "begun", claim=LATER) == "2"
+    assert log(cluster, other, held_by_two, 0, "other", claim=LATER).startswith("SEQ another entry has the number 0")
+    assert log(cluster, other, held_by_two, 1, "late").startswith("STALE")
+    assert log(cluster, other, held_by_two, 1, "x" * 65_536, claim=LATER).startswith("LOGFULL")
+    assert log(cluster, other, held_by_two, 1, "more", "COPIES", 3, claim=LATER).startswith("NOREPL 2 of 3 holders")
+    assert str(other.admin.call("LOGJOB", held_by_two, "unnumbered")).startswith("NOJOB")
+    assert log(cluster, other, held_by_two[:-5] + b"-0001", 0, "unknown").startswith("NOJOB")
+    other.admin.call("ACKJOB", held_by_two)
+    cluster.run(seconds=5)
+    assert log(cluster, other, held_by_two, 2, "ended", claim=LATER).startswith("NOJOB")
+
+
+def test_a_node_without_the_job_asks_again_and_does_not_wait_for_nodes_that_hang(
+    cluster: Cluster, held_by_two: bytes
+) -> None:
+    other = other_than(cluster, held_by_two)
+    cluster.lose("LOGENTRY", count=2)
+    assert log(cluster, other, held_by_two, 0, "begun") == "2"
+    holder, hung = [member for member in cluster.members if member is not other]
+    hung.pause()
+    assert log(cluster, other, held_by_two, 1, "half") == "1"
+    holder.pause()
+    assert log(cluster, other, held_by_two, 2, "end", "TIMEOUT", 3000).startswith("NOREPL No holder of the job")
+
+
+def test_a_node_alone_knows_no_job_that_it_does_not_have(local: LocalNode, client: LocalClient) -> None:
+    unknown = b"D-00000000-AAAAAAAAAAAAAAAAAAAAAAAA-05a1"
+    assert str(client.call("LOGJOB", unknown, "CLAIM", 1, "SEQ", 0, "entry")).startswith("NOJOB")
+    assert not local.node.state.lifecycle.logs

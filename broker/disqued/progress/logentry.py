@@ -107,7 +107,8 @@ MESSAGES: Final = (
         kinds.LOGENTRY,
         "LOGENTRY",
         kinds.OF_UNKNOWN,
-        "a node that got LOGJOB, to the other holders with the feature; and as the answer to LOGASK",
+        "a node that got LOGJOB, to the other holders with the feature, or to all nodes if it does not have the job; "
+        "and as the answer to LOGASK",
         "the receiver keeps the entry; GOTENTRY if the sender wants it; LOGASK if an entry before it is missing",
         handle_logentry,
         feature=kinds.FEATURE_LOGS,

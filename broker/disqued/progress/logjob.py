@@ -1,7 +1,8 @@
 """LOGJOB: a worker adds an entry to the progress log of its job.
 
 The client is answered when as many holders have the entry as it wants, the majority unless it says so. With CLAIM and
-SEQ the same request can be sent again; without, this node numbers the entries of the last claim that it knows.
+SEQ the same request can be sent again, to any node; without, this node, which must be a holder, numbers the entries of
+the last claim that it knows.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from disqued.core.runtime.manyjobs import queues_of_jobs
 from disqued.core.runtime.outbox import send
 from disqued.errors import BadJobId, CommandSyntaxError, JobAcknowledged, LogFull, NoJob, ReplyError, SequenceError
 from disqued.progress.counters import LOG_ENTRIES
+from disqued.progress.elsewhere import ElsewhereWait
 from disqued.progress.kept import progress_of
 from disqued.progress.logs import holders_with_logs
 from disqued.progress.payload import MAX_SEQ, NEW, pack_entry
@@ -88,7 +90,8 @@ def logjob(state: NodeState, session: Session, args: list[bytes]) -> None:
     options = _parse(args)
     job = state.lifecycle.table.get(args[1])
     if job is None:
-        raise NoJob
+        _log_elsewhere(state, session, args[1], options)
+        return
     if job.state == ACKED:
         raise JobAcknowledged
     logs = progress_of(state).logs
@@ -99,7 +102,7 @@ def logjob(state: NodeState, session: Session, args: list[bytes]) -> None:
         claim = int(claim_of(job))
         log = logs.get(job.id)
         seq = 0 if log is None else log.next_seq(claim)
-    line = (claim, seq, int(state.now_ms + state.wall_ahead_s * 1000), options.entry)
+    line = (claim, seq, _unix_ms(state), options.entry)
     outcome = logs.add(job, line)
     if outcome == OTHER:
         raise SequenceError(f"another entry has the number {seq}; read the log, and continue behind it")
@@ -116,6 +119,18 @@ def logjob(state: NodeState, session: Session, args: list[bytes]) -> None:
         state.ready.tell_again(session)
     else:
         EntryWait(session, state, job.id, line, copies).start(options.timeout_ms)
+
+
+def _log_elsewhere(state: NodeState, session: Session, job_id: bytes, options: Entry) -> None:
+    """Have other nodes keep the entry, if it is numbered and the job may be there."""
+    if not options.claim or state.events.is_done(job_id):
+        raise NoJob
+    line = (options.claim, options.seq, _unix_ms(state), options.entry)
+    ElsewhereWait(session, state, job_id, line, options.copies).start(options.timeout_ms)
+
+
+def _unix_ms(state: NodeState) -> int:
+    return int(state.now_ms + state.wall_ahead_s * 1000)
 
 
 COMMAND: Final[Command] = Command(
