@@ -356,10 +356,40 @@ _SETTINGS: Final = Row(
     ),
 )
 
+_SCHEDULES: Final = Row(
+    "Schedules",
+    (
+        Panel(
+            "Runs of schedules",
+            "Runs per second: whose jobs were added, that were missed, and that a node left to another one which had "
+            "started them.",
+            "ops",
+            (
+                Query(rate("disque_schedule_runs_total"), "added"),
+                Query(rate("disque_schedule_runs_missed_total"), "missed"),
+                Query(rate("disque_schedule_runs_refused_total"), "left to another node"),
+            ),
+            width=12,
+        ),
+        Panel(
+            "Schedules",
+            "Schedules of the cluster, those that should have run more than 90 seconds ago, and those that cannot run "
+            "because a side of the cluster has no majority.",
+            "short",
+            (
+                Query("max(disque_schedules{<nodes>})", "set"),
+                Query("max(disque_schedules_overdue{<nodes>})", "overdue"),
+                Query("max(disque_schedules_without_majority{<nodes>})", "without majority"),
+            ),
+            width=12,
+        ),
+    ),
+)
+
 QUEUES: Final = Board(
     uids.QUEUES,
     "Disque / Queues",
     "Length, age and workers of the queues.",
     OF_QUEUES,
-    (_NOW, _LIST, _TIME, _FAILING, _TASKS, _SETTINGS),
+    (_NOW, _LIST, _TIME, _FAILING, _TASKS, _SETTINGS, _SCHEDULES),
 )

@@ -8,6 +8,7 @@ from typing import Any, Final
 from disqued.bus import kinds
 from disqued.bus.writer import FrameWriter, number
 from disqued.config import Config
+from disqued.core.cluster.entrykinds import SETTING
 from disqued.core.jobs.attributes import DEAD, META, ORIGIN_QUEUE, PRIORITY, REASON, i32_value, i64_value
 from disqued.core.jobs.attributes import of as attributes_of
 from disqued.core.jobs.codec import pack_for_bus
@@ -20,7 +21,7 @@ from disqued.moves.redrivetask import GRANT, REPORT, RedriveMessage, Task
 from disqued.node import ROOMS
 from disqued.patterns.payload import pack as pack_patterns
 from disqued.resp.writer import request
-from disqued.settings.entries import SETTING, make
+from disqued.settings.entries import make
 from disqued.testing.local import LocalNode
 
 _FILE: Final = "disque.aof"

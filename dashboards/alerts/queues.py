@@ -119,6 +119,26 @@ QUEUES: Final = Group(
             uids.CLUSTER,
         ),
         Alert(
+            "DisqueScheduleMissed",
+            Severity.WARNING,
+            "0m",
+            "sum by (namespace, cluster) (increase(disque_schedule_runs_missed_total[15m])) > 0",
+            f"Schedules of {CLUSTER} miss runs",
+            "{{ $value | humanize }} times at which a schedule was due passed within 15 minutes without a job. disque "
+            "schedules says which schedules and why.",
+            uids.QUEUES,
+        ),
+        Alert(
+            "DisqueScheduleOverdue",
+            Severity.WARNING,
+            "5m",
+            "max by (namespace, cluster) (disque_schedules_overdue) > 0",
+            f"Schedules of {CLUSTER} are due and do not run",
+            "{{ $value | humanize }} schedules should have run more than five minutes ago, and no node has added their "
+            "jobs.",
+            uids.QUEUES,
+        ),
+        Alert(
             "DisqueJobsExpiring",
             Severity.WARNING,
             "0m",

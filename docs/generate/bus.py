@@ -113,6 +113,9 @@ _OTHER_PAYLOADS: Final = {
     kinds.LOGASK: "job ID (40)",
     kinds.CLAIMED: "ID of a job (40); its claim, 0 for none (8); line of progress",
     kinds.TOKENBITS: "a number, 0 to 65534, in decimal digits",
+    kinds.RUNS: "items: meaning (1): 1 the sender wants to start the run, 2 it does not any more, 3 the run is "
+    "granted, 4 it is over; the time of the run in unix milliseconds (8); ID of the node that may start it (40); "
+    "length of the name (2); name of the schedule",
     kinds.PATTERNS: "up to 64 patterns, each with its length (2)",
     kinds.CHALLENGE: f"version of the exchange, {VERSION_OF_EXCHANGE} (4); nonce ({NONCE_BYTES})",
     kinds.RESPONSE: f"number of proofs (4); nonce ({NONCE_BYTES}); the proofs ({PROOF_BYTES} each)",

@@ -36,6 +36,7 @@ SECTIONS = {
     "audit_records_lost",
     "Membership": "cluster_links_up cluster_nodes_pfail cluster_nodes_fail cluster_nodes_leaving "
     "cluster_links_unproven cluster_max_skew_ms cluster_clock_ahead_ms cluster_clock_quarantine",
+    "Schedule": "schedule_runs schedule_runs_missed schedule_runs_refused",
     "Settings": "settings_changed settings_received settings_refused settings_exchanged",
     "Admission": "keys_remembered jobs_deduplicated adds_refused_full jobs_dropped_oldest copy_to_refused",
     "Replication": "replications_waiting replication_timeouts external_replications async_held_back "

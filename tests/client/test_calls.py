@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from disqued.client import NewJob, adding, calls, failing, fates, repairs
+from disqued.client import NewJob, adding, calls, failing, fates, repairs, schedules
 from disqued.client.calls import Call
 
 ID = "D-01234567-abcdefghijklmnopqrstuvwx-05a1"
@@ -132,6 +132,22 @@ WORDS: dict[str, tuple[Call[Any], tuple[object, ...]]] = {
     "qconf_show": (calls.qconf_show(), ("QCONF", "*", "SHOW")),
     "repair_status": (repairs.repair_status(), ("CLUSTER", "REPAIR", "STATUS")),
     "repair_now": (repairs.repair_now(), ("CLUSTER", "REPAIR", "NOW")),
+    "schedule_set": (schedules.schedule_set("n", "@daily", "q", "x"), ("SCHEDULE", "n", "SET", "@daily", "q", "x")),
+    "schedule_set with options": (
+        schedules.schedule_set(
+            "n", "0 3 * * *", "q", b"x", zone="UTC", missed="once", strict=False, ttl_s=60, priority=2, meta="m"
+        ),
+        (
+            *("SCHEDULE", "n", "SET", "0 3 * * *", "q", b"x", "TZ", "UTC", "MISSED", "once", "STRICT", "no"),
+            *("TTL", 60, "PRIORITY", 2, "META", "m"),
+        ),
+    ),
+    "schedule_delete": (schedules.schedule_delete("n"), ("SCHEDULE", "n", "DEL")),
+    "schedule_pause": (schedules.schedule_pause("n"), ("SCHEDULE", "n", "PAUSE")),
+    "schedule_resume": (schedules.schedule_resume("n"), ("SCHEDULE", "n", "RESUME")),
+    "schedule_run": (schedules.schedule_run("n"), ("SCHEDULE", "n", "RUN")),
+    "schedule_show": (schedules.schedule_show("n"), ("SCHEDULE", "n", "SHOW")),
+    "schedules": (schedules.schedules(), ("SCHEDULE", "*", "SHOW")),
     "hello": (calls.hello(), ("HELLO",)),
     "info": (calls.info("all"), ("INFO", "all")),
     "execute": (calls.execute("CONFIG", "GET", b"*"), ("CONFIG", "GET", b"*")),
@@ -170,6 +186,9 @@ REPEATABLE: dict[str, tuple[Call[Any], bool]] = {
     "qpurge": (calls.qpurge("q"), True),
     "repair_status": (repairs.repair_status(), True),
     "repair_now": (repairs.repair_now(), True),
+    "schedule_set": (schedules.schedule_set("n", "@daily", "q", "x"), True),
+    "schedule_run": (schedules.schedule_run("n"), False),
+    "schedules": (schedules.schedules(), True),
     "hello": (calls.hello(), True),
     "qconf_set": (calls.qconf_set("q", {"ttl": 1}), True),
     "qconf_unset": (calls.qconf_unset("q"), True),

@@ -10,7 +10,8 @@ from counts.test_qcount import add, count, flat, jobs
 from disqued.bus import kinds
 from disqued.bus.extension import NOBODY, extension
 from disqued.config import Config
-from disqued.settings.entries import LEAST_MARK_MS, MOST_MARKS, PURGE, make, mark_value
+from disqued.core.cluster.entrykinds import PURGE
+from disqued.settings.entries import LEAST_MARK_MS, MOST_MARKS, make, mark_value
 from disqued.settings.room import settings_of
 from disqued.settings.sharing import FEATURE_SETTINGS
 from disqued.testing.cluster import Cluster

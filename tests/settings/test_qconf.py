@@ -9,8 +9,8 @@ from typing import cast
 import pytest
 
 from disqued.client import ResponseError
+from disqued.core.cluster.entrykinds import SETTING
 from disqued.core.host import disk
-from disqued.settings.entries import SETTING
 from disqued.settings.room import settings_of
 from disqued.testing.local import LocalClient, LocalNode, Reply
 

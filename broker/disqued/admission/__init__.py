@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from disqued.admission import addjob, addto, newid
 from disqued.admission.counters import COUNTERS
 from disqued.admission.metrics import METRICS
+from disqued.admission.scheduled import AdmissionRoom
 from disqued.core.runtime.subsystem import Subsystem
 
 if TYPE_CHECKING:
@@ -24,5 +25,10 @@ def _info(state: NodeState) -> Fields:
 
 
 SUBSYSTEM = Subsystem(
-    "admission", commands=(addjob.COMMAND, addto.COMMAND, newid.COMMAND), counters=COUNTERS, info=_info, metrics=METRICS
+    "admission",
+    AdmissionRoom,
+    (addjob.COMMAND, addto.COMMAND, newid.COMMAND),
+    counters=COUNTERS,
+    info=_info,
+    metrics=METRICS,
 )

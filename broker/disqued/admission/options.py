@@ -10,6 +10,7 @@ from mypy_extensions import i64, mypyc_attr
 from disqued.bus.kinds import FEATURE_AFTER, FEATURE_ATTRIBUTES
 from disqued.core.jobs.attributes import (
     AFTER,
+    DUE,
     LEAST_PRIORITY,
     MAX_META_BYTES,
     META,
@@ -17,8 +18,10 @@ from disqued.core.jobs.attributes import (
     NAMED,
     PRIORITY,
     RETAIN,
+    SCHEDULE,
     Attributes,
     i32_value,
+    i64_value,
     of_priority,
     u32_value,
 )
@@ -251,6 +254,13 @@ _OPTIONS: Final[dict[bytes, Callable[[AddJob, bytes], None]]] = {
     b"AFTER": _add_parent,
     b"ELSE": _set_otherwise,
 }
+
+
+def name_run(options: AddJob, characters: bytes, schedule: bytes, due_ms: int) -> None:
+    """Have the options name the job of a run of a schedule: its ID is derived, and its attributes say what it is."""
+    _set_id(options, characters)
+    _set_attribute(options, SCHEDULE, schedule)
+    _set_attribute(options, DUE, i64_value(due_ms))
 
 
 def parse_options(args: list[bytes], index: int) -> AddJob:

@@ -76,6 +76,8 @@ CELL: Final = 62
 """What two nodes compare to find lost copies: a digest of the jobs that both should have, and IDs of these jobs."""
 TOKENBITS: Final = 63
 """The number of the sender in its claims."""
+RUNS: Final = 66
+"""The wish of a node to start runs of schedules, and the answers."""
 LISTS: Final = {SETACK: SETACKS, GOTACK: GOTACKS, DELJOB: DELJOBS, GOTJOB: GOTJOBS}
 """The types of messages about one job that a node sends as one message about many, to nodes with the feature."""
 FEATURE_LISTS: Final = 4
@@ -94,6 +96,8 @@ FEATURE_CLAIMS: Final = 16384
 """Understands CLAIMED, TOKENBITS, and INCR_DELIVERIES in a POSTPONE."""
 FEATURE_AFTER: Final = 65536
 """Understands the attribute AFTER, and that the job waits for its parents."""
+FEATURE_SCHEDULES: Final = 262_144
+"""Fires schedules, and understands RUNS."""
 
 UNKNOWN: Final = 0
 KNOWN: Final = 1

@@ -33,6 +33,7 @@ VIEWS = {
     "count": "count the jobs of a queue on all nodes",
     "purge": "delete the jobs of a queue on all nodes",
     "settings": "list settings of queues",
+    "schedules": "list schedules with their last and next runs",
     "jobs": "list jobs",
     "dead": "count or list dead letters of the cluster",
     "wait": "wait until jobs have ended",

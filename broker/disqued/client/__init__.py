@@ -78,6 +78,8 @@ from disqued.client.values import (
     QueueStats,
     RedriveStatus,
     RepairStatus,
+    Schedule,
+    ScheduleState,
     StoredSetting,
 )
 from disqued.client.wire import Argument, Reply
@@ -141,6 +143,8 @@ __all__ = [
     "ResultJobs",
     "ResultTooLong",
     "Retry",
+    "Schedule",
+    "ScheduleState",
     "SequenceConflict",
     "StaleClaim",
     "StoredSetting",

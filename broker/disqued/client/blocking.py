@@ -7,7 +7,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self, TypeVar, Unpack
 
-from disqued.client import adding, calls, failing, fates, progress, repairs, tasks
+from disqued.client import adding, calls, failing, fates, progress, repairs, schedules, tasks
 from disqued.client.base import BaseClient, Method
 from disqued.client.calls import Call, Scan
 from disqued.client.consumer import Consumer
@@ -98,6 +98,13 @@ class Client(BaseClient):
     qconf_unset = Method(_one, calls.qconf_unset)
     qconf_get = Method(_one, calls.qconf_get)
     qconf_show = Method(_one, calls.qconf_show)
+    schedule_set = Method(_one, schedules.schedule_set)
+    schedule_delete = Method(_one, schedules.schedule_delete)
+    schedule_pause = Method(_one, schedules.schedule_pause)
+    schedule_resume = Method(_one, schedules.schedule_resume)
+    schedule_run = Method(_one, schedules.schedule_run)
+    schedule_show = Method(_one, schedules.schedule_show)
+    schedules = Method(_one, schedules.schedules)
     repair_status = Method(_one, repairs.repair_status)
     repair_now = Method(_one, repairs.repair_now)
     hello = Method(_one, calls.hello)

@@ -29,6 +29,8 @@ from disqued.client.values import (
     QueueStats,
     RedriveStatus,
     RepairStatus,
+    Schedule,
+    ScheduleState,
     StoredSetting,
 )
 from disqued.client.wire import Reply, to_text
@@ -263,6 +265,38 @@ def repair_status(reply: Reply) -> RepairStatus:
         jobs_without_node=integer(field("jobs-without-node")),
         copies_rebuilt=integer(field("copies-rebuilt")),
     )
+
+
+def schedule(reply: Reply) -> Schedule:
+    """Decode the reply of SCHEDULE SHOW for one schedule."""
+    field = _known(reply, "SCHEDULE SHOW")
+    return Schedule(
+        name=text(field("name")),
+        when=text(field("when")),
+        zone=text(field("zone")),
+        queue=text(field("queue")),
+        body=body(field("body")),
+        options=text(field("options")),
+        missed="once" if text(field("missed")) == "once" else "skip",
+        strict=text(field("strict")) == "yes",
+        state=cast("ScheduleState", text(field("state"))),
+        next_ms=integer(field("next-ms")),
+        last_ms=integer(field("last-ms")),
+        last_job=text(field("last-job")),
+        runs=integer(field("runs")),
+        runs_missed=integer(field("runs-missed")),
+        problem=text(field("problem")),
+        node=text(field("node")),
+        changed_ms=integer(field("changed-ms")),
+    )
+
+
+def schedules(reply: Reply) -> list[Schedule]:
+    """Decode the reply of SCHEDULE SHOW for a pattern, or for one name."""
+    rows = array(reply)
+    if rows and not isinstance(rows[0], list):
+        return [schedule(reply)]
+    return [schedule(row) for row in rows]
 
 
 def purged(reply: Reply) -> Purged:

@@ -250,6 +250,45 @@ class RepairStatus:
     copies_rebuilt: int
 
 
+ScheduleState: TypeAlias = Literal["active", "paused", "done", "no-majority", "invalid"]
+"""What a schedule does: `done` is never due again, `no-majority` waits until the node that was asked sees the majority
+of the nodes again, `invalid` is not understood by that node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A schedule as one node knows it (SCHEDULE SHOW). Times are unix milliseconds, 0 for none.
+
+    Nodes tell each other of runs once a minute, so `last_ms`, `last_job` and `runs` of a frequent schedule may be a
+    minute behind.
+    """
+
+    name: str
+    when: str
+    zone: str
+    """The time zone of a cron line; empty for other schedules."""
+    queue: str
+    body: bytes
+    options: str
+    """The options of its jobs, as in a command line."""
+    missed: Literal["skip", "once"]
+    strict: bool
+    state: ScheduleState
+    next_ms: int
+    last_ms: int
+    """The time at which the last run was due."""
+    last_job: str
+    """The ID of its job; empty if none has run."""
+    runs: int
+    runs_missed: int
+    problem: str
+    """Why the last run failed or was missed; empty if it was not."""
+    node: str
+    """The ID of the node that fires it; empty if the node that was asked sees none."""
+    changed_ms: int
+    """When it was set, paused or resumed."""
+
+
 Otherwise: TypeAlias = Literal["dead", "run", "drop"]
 """What happens to a job if one of its parents can no longer be done."""
 

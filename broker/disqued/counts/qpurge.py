@@ -66,13 +66,13 @@ class Purged(LongWork):
 
     def waits(self) -> bool:
         """Whether answers may still come, or the disk writes."""
-        return not self._collection.is_over(int(self._state.now_ms)) or self._state.events.purge_unsaved() == ""
+        return not self._collection.is_over(int(self._state.now_ms)) or self._state.events.entries_unsaved() == ""
 
     def step(self, state: NodeState, session: Session) -> bool:
         """Reply."""
         if self.waits():
             return True
-        error = state.events.purge_unsaved()
+        error = state.events.entries_unsaved()
         if error:
             raise ReplyError(f"ERR the jobs are deleted on all nodes, but the mark is not saved on this one: {error}")
         collection = self._collection

@@ -31,6 +31,7 @@ from disqued.progress import SUBSYSTEM as PROGRESS
 from disqued.queries import SUBSYSTEM as QUERIES
 from disqued.repair import SUBSYSTEM as REPAIR
 from disqued.replication import SUBSYSTEM as REPLICATION
+from disqued.schedule import SUBSYSTEM as SCHEDULE
 from disqued.settings import SUBSYSTEM as SETTINGS
 
 
@@ -62,6 +63,7 @@ ROOMS: Final = Rooms(
     ADMIN,
     ACCESS,
     MEMBERSHIP,
+    SCHEDULE,
     SETTINGS,
     ADMISSION,
     REPLICATION,

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from disqued.core.host.host import MemoryLimit, ProcessFacts
+from disqued.crontimes import next_time
 from disqued.server import allocator, logs, memorylimit
 from disqued.server.certificates import Certificates
 from disqued.server.disk import FileDisk
@@ -63,6 +64,10 @@ class ProcessHost:
         self.stopwatch_ns = time.monotonic_ns
         self.random = self._seeded.random
         self.random_bytes = os.urandom
+
+    def next_time(self, line: str, zone: str, after_ms: int) -> int:
+        """From the time zones of the system, or those of `tzdata`."""
+        return next_time(line, zone, after_ms)
 
     def wall_us(self) -> int:
         """The wall clock in unix microseconds."""

@@ -16,12 +16,9 @@ from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from typing import Final, NamedTuple, TypeAlias
 
+from disqued.core.cluster.entrykinds import LAST_RUN, MOST_SCHEDULE_BYTES, PURGE, SCHEDULE, SETTING
 from disqued.core.queues.settings import MOST_NAME_BYTES, MOST_VALUE_BYTES
 
-SETTING: Final = 1
-"""The kind of entry whose key is a setting of queues."""
-PURGE: Final = 2
-"""The kind of entry whose key is the phase of the jobs that a purge deletes (QPURGE); it is for one queue."""
 MOST_ENTRIES: Final = 10_000
 """A client can set no more. Sets that were changed on two sides of a partition may add up to twice as many."""
 MOST_KEPT: Final = 4 * MOST_ENTRIES
@@ -38,6 +35,11 @@ NOTHING: Final = bytes(8)
 """The digest of the empty set."""
 _DIGEST_SPAN: Final = 1 << 64
 _MOST_KEY_BYTES: Final = 255
+_SHORT: Final = (SETTING, PURGE)
+"""The kinds whose values have at most MOST_VALUE_BYTES. Those of others are bounded by MOST_SCHEDULE_BYTES."""
+_OF_SCHEDULES: Final = (SCHEDULE, LAST_RUN)
+_FORGOTTEN: Final = re.compile(rb"(\d{1,18}) ")
+"""How the value of an entry of a schedule begins: with the time at which it is forgotten, 0 for never."""
 _HEAD: Final = struct.Struct(">BBQ40sHHH")
 _REMOVED: Final = 1
 _MARK: Final = re.compile(rb"([1-9]\d{0,17}|[1-8]\d{18}) (\d{1,10})")
@@ -70,6 +72,11 @@ class Entry(NamedTuple):
         """Whether it is a mark of a purge."""
         return self.kind == PURGE and not self.removed
 
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether it belongs to a schedule."""
+        return self.kind in _OF_SCHEDULES and not self.removed
+
     def wins(self, other: Entry) -> bool:
         """Whether it replaces another entry for the same."""
         return (self.version, self.node_id, self.wire) > (other.version, other.node_id, other.wire)
@@ -78,10 +85,13 @@ class Entry(NamedTuple):
         """When it is forgotten; 0 for never."""
         if self.removed:
             return self.version + REMOVAL_MS
-        if self.kind != PURGE:
+        if self.kind == PURGE:
+            mark = mark_of(self.value)
+            return self.version if mark is None else self.version + mark[1]
+        if self.kind not in _OF_SCHEDULES:
             return 0
-        mark = mark_of(self.value)
-        return self.version if mark is None else self.version + mark[1]
+        found = _FORGOTTEN.match(self.value)
+        return 0 if found is None else int(found[1])
 
 
 def mark_value(before: int, kept_ms: int) -> bytes:
@@ -111,7 +121,8 @@ def fault_of(entry: Entry, now_ms: int) -> str:
         return "an entry of kind 0"
     if not 1 <= len(entry.name) <= MOST_NAME_BYTES:
         return f"a name of {len(entry.name)} bytes"
-    if not 1 <= len(entry.key) <= _MOST_KEY_BYTES or len(entry.value) > MOST_VALUE_BYTES:
+    most = MOST_VALUE_BYTES if entry.kind in _SHORT else MOST_SCHEDULE_BYTES
+    if not 1 <= len(entry.key) <= _MOST_KEY_BYTES or len(entry.value) > most:
         return f"a key of {len(entry.key)} bytes with a value of {len(entry.value)} bytes"
     if not _NODE_ID.fullmatch(entry.node_id):
         return "an invalid node ID"
@@ -167,6 +178,8 @@ class Entries:
         self.newest_version = 0
         self.marks = 0
         """How many of them are marks of purges."""
+        self.scheduled = 0
+        """How many of them belong to schedules and are no removals."""
         self.removed = 0
         """How many of them are removals."""
         self.wire_bytes = 0
@@ -180,7 +193,7 @@ class Entries:
     @property
     def set_count(self) -> int:
         """The number of settings that are not removed, and of entries of unknown kinds."""
-        return len(self._entries) - self.removed - self.marks
+        return len(self._entries) - self.removed - self.marks - self.scheduled
 
     @property
     def digest(self) -> bytes:
@@ -218,6 +231,7 @@ class Entries:
         self._sum = (self._sum + _hash(entry)) % _DIGEST_SPAN
         self.removed += entry.removed
         self.marks += entry.is_mark
+        self.scheduled += entry.is_scheduled
         self.wire_bytes += len(entry.wire)
         self.newest_version = max(self.newest_version, entry.version)
         expires_ms = entry.expires_ms()
@@ -250,6 +264,7 @@ class Entries:
         self._sum = (self._sum - _hash(entry)) % _DIGEST_SPAN
         self.removed -= entry.removed
         self.marks -= entry.is_mark
+        self.scheduled -= entry.is_scheduled
         self.wire_bytes -= len(entry.wire)
 
 

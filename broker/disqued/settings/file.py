@@ -15,9 +15,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
+from disqued.core.cluster.entrykinds import SETTING
 from disqued.resp.integers import parse_integer
 from disqued.resp.words import quote_word, split_words
-from disqued.settings.entries import SETTING, Entry, fault_of, make
+from disqued.settings.entries import Entry, fault_of, make
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,6 +9,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from disqued.config.glob import Glob
+from disqued.core.cluster.entrykinds import SETTING
 from disqued.core.commands.command import Command
 from disqued.core.commands.longcommand import LongWork
 from disqued.core.commands.longreply import LongReply
@@ -18,7 +19,7 @@ from disqued.core.runtime.slices import run_long
 from disqued.errors import CommandSyntaxError, ReplyError
 from disqued.resp.writer import OK, array_header, bulk, integer
 from disqued.settings.counters import CHANGED
-from disqued.settings.entries import MOST_ENTRIES, MOST_KEPT, SETTING
+from disqued.settings.entries import MOST_ENTRIES, MOST_KEPT
 from disqued.settings.room import settings_of
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from disqued.core.cluster.entrykinds import LAST_RUN, PURGE, SCHEDULE, SETTING
 from disqued.core.jobs.job import CTIMES_PER_MS
 from disqued.core.jobs.phases import PHASES
 from disqued.core.queues.settings import SETTINGS, fault
@@ -16,8 +17,6 @@ from disqued.settings.entries import (
     MOST_KEPT,
     MOST_MARK_MS,
     MOST_MARKS,
-    PURGE,
-    SETTING,
     Entries,
     Entry,
     fault_of,
@@ -38,6 +37,8 @@ if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
 
 NAME: Final = "settings"
+SAVE_RUNS_MS: Final = 5000
+"""How long changes about the last runs of schedules may wait until the file is written, unless others change too."""
 _BYTES_PER_ENTRY: Final = 900
 """The memory of an entry besides three times its bytes, measured."""
 
@@ -51,6 +52,8 @@ class SettingsRoom(Room):
         self.file = SettingsFile(state, self.entries)
         self.applying = Applying(state)
         self.peers = Peers(state, self.entries)
+        self._save_by_ms = 0
+        """When the file must be written because of changes that may wait; 0 if there are none."""
 
     # --- events -------------------------------------------------------------------------------------------------------
 
@@ -76,6 +79,11 @@ class SettingsRoom(Room):
             for entry in self.entries.expire(now_ms):
                 if entry.is_mark:
                     self._unmark(entry)
+                elif entry.is_scheduled:
+                    self.state.events.entry_changed(entry.kind, entry.name, entry.key, None, entry.version)
+            self.file.changed()
+        if 0 < self._save_by_ms <= now_ms:
+            self._save_by_ms = 0
             self.file.changed()
         self.peers.visit()
         self.file.visit()
@@ -129,8 +137,18 @@ class SettingsRoom(Room):
         self.file.save()
         return version
 
-    def purge_unsaved(self) -> str | None:
-        """Why the file does not have all marks."""
+    def entries_wanted(self, changes: list[tuple[int, bytes, bytes, bytes | None]]) -> None:
+        """Keep and share entries that belong to another room."""
+        entries = self.entries
+        new = sum(entries.get(kind, name, key) is None for kind, name, key, _ in changes)
+        if new and len(entries) + new > MOST_KEPT:
+            raise ReplyError("ERR too many schedules or settings were removed in the last 7 days")
+        self._put(changes)
+        if any(kind != LAST_RUN for kind, _, _, _ in changes):
+            self.file.save()
+
+    def entries_unsaved(self) -> str | None:
+        """Why the file does not have all entries."""
         return None if self.file.saved == self.file.changes else self.file.error
 
     def settings_file(self) -> bytes:
@@ -139,6 +157,8 @@ class SettingsRoom(Room):
 
     def last_records(self) -> str:
         """Write what is not written. A node ends without that, because the other nodes have it too."""
+        if self._save_by_ms:
+            self.file.changed()
         error = self.file.save_now()
         if error:
             self.state.host.log("warning", f"Settings of queues not saved: {error}")
@@ -148,11 +168,15 @@ class SettingsRoom(Room):
 
     def change(self, kind: int, name: bytes, values: dict[bytes, bytes | None]) -> None:
         """Set the keys of a name to values, or remove those without one, here and on all nodes."""
+        self._put([(kind, name, key, value) for key, value in values.items()])
+
+    def _put(self, changes: list[tuple[int, bytes, bytes, bytes | None]]) -> None:
+        """Set entries, given as kind, name, key and value, here and on all nodes."""
         state = self.state
         version = self.entries.next_version(int(state.now_ms))
         changed = [
             make(kind, name, key, value or b"", version, state.view.node_id, removed=value is None)
-            for key, value in values.items()
+            for kind, name, key, value in changes
         ]
         for entry in changed:
             self._keep(entry)
@@ -182,14 +206,22 @@ class SettingsRoom(Room):
             self.applying.proceed()
 
     def _keep(self, entry: Entry) -> None:
-        if self.entries.put(entry):
-            self._apply(entry)
+        if not self.entries.put(entry):
+            return
+        self._apply(entry)
+        if entry.kind != LAST_RUN:
             self.file.changed()
+        elif not self._save_by_ms:
+            self._save_by_ms = int(self.state.now_ms) + SAVE_RUNS_MS
 
     def _apply(self, entry: Entry) -> None:
         """Have an entry take effect, unless this release does not know it."""
         if entry.kind == PURGE:
             self._mark(entry)
+            return
+        if entry.kind in {SCHEDULE, LAST_RUN}:
+            value = None if entry.removed else entry.value
+            self.state.events.entry_changed(entry.kind, entry.name, entry.key, value, entry.version)
             return
         setting = SETTINGS.get(entry.key)
         if entry.kind != SETTING or setting is None:

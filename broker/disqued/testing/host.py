@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from disqued.core.host.disk import REMOVE, DiskWork
 from disqued.core.host.host import MemoryLimit, ProcessFacts
+from disqued.crontimes import next_time
 from disqued.testing.disk import MemoryDisk
 
 
@@ -65,6 +66,10 @@ class FakeHost:
         """Virtual time as text."""
         at_ms = self.wall_us() // 1000
         return f"{datetime.fromtimestamp(at_ms // 1000, UTC):%Y-%m-%dT%H:%M:%S}.{at_ms % 1000:03}Z"
+
+    def next_time(self, line: str, zone: str, after_ms: int) -> int:
+        """From the time zones of the system, or those of `tzdata`."""
+        return next_time(line, zone, after_ms)
 
     def stopwatch_ns(self) -> int:
         """Advances by `command_ns` per reading."""

@@ -10,9 +10,10 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Final
 
+from disqued.core.cluster.entrykinds import PURGE
 from disqued.core.jobs.job import ACKED, QUEUED, Job
 from disqued.core.jobs.phases import IN_QUEUE, PHASES
-from disqued.settings.entries import PURGE, Entry, mark_of
+from disqued.settings.entries import Entry, mark_of
 from disqued.settings.room import settings_of
 from disqued.testing.history import Attempt
 from disqued.testing.workload import RECONNECT_MS, Caller

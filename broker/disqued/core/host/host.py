@@ -53,6 +53,12 @@ class Host(Protocol):
     def wall_text(self) -> str:
         """Wall-clock time in UTC with milliseconds, as in RFC 3339: `2027-01-15T08:00:00.000Z`."""
 
+    def next_time(self, line: str, zone: str, after_ms: int) -> int:
+        """The first time of a cron line in a time zone after a time, in unix milliseconds; 0 if there is none.
+
+        Raises ValueError if the line or the zone is invalid.
+        """
+
     def stopwatch_ns(self) -> int:
         """A monotonic clock in nanoseconds, to measure durations."""
 

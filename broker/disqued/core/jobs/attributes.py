@@ -26,6 +26,7 @@ META: Final = 2
 RETAIN: Final = 3
 CLAIM: Final = 5
 ORIGIN_ID: Final = 6
+SCHEDULE: Final = 8
 ORIGIN_QUEUE: Final = 9
 REASON: Final = 10
 MOVES: Final = 11
@@ -33,6 +34,7 @@ ATTEMPTS: Final = 12
 NAMED: Final = 13
 DEAD: Final = 14
 NOTE: Final = 15
+DUE: Final = 16
 
 HARD: Final = 128
 """The bit of the tags of hard attributes."""
@@ -98,6 +100,7 @@ ATTRIBUTES: Final = (
     AttributeKind(RETAIN, "retain", 4, _FIRST, "for how many seconds its record is kept when it has ended"),
     AttributeKind(CLAIM, "claim", 8, _GREATEST, "the greatest claim known; smaller ones are stale"),
     AttributeKind(ORIGIN_ID, "origin-id", 40, _FIRST, "the ID of the first job of the chain of moves"),
+    AttributeKind(SCHEDULE, "schedule", _ANY, _FIRST, "the name of the schedule that added the job"),
     AttributeKind(ORIGIN_QUEUE, "origin-queue", _ANY, _FIRST, "the queue of the job that this one was made of"),
     AttributeKind(REASON, "reason", _ANY, _LATER, "why the job failed last, at most 1 KiB of text"),
     AttributeKind(MOVES, "moves", 4, _FIRST, "how many moves led to this job"),
@@ -105,6 +108,7 @@ ATTRIBUTES: Final = (
     AttributeKind(NAMED, "named", 0, _FIRST, "the ID was given or derived, so that two nodes may have added the job"),
     AttributeKind(DEAD, "dead-since", 8, _FIRST, "unix milliseconds since which the job is a dead letter"),
     AttributeKind(NOTE, "note", _ANY, _LATER, "the last line of progress of a worker, at most 1 KiB"),
+    AttributeKind(DUE, "due-ms", 8, _FIRST, "unix milliseconds at which the schedule was due"),
     AttributeKind(AFTER, "after", _ANY, _UNITED, "the jobs that must be done before the job is delivered"),
 )
 _BY_TAG: Final[dict[int, AttributeKind]] = {kind.tag: kind for kind in ATTRIBUTES}

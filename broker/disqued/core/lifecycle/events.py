@@ -14,6 +14,7 @@ from disqued.core.clients.session import Blocked, Session
 from disqued.core.cluster.peer import Peer
 from disqued.core.fates.fate import NOTHING, Fate
 from disqued.core.jobs.job import WAIT_REPL, Job, NodeIds
+from disqued.core.jobs.runs import RunOf
 from disqued.core.lifecycle.listener import NOT_FORWARDED, Listener
 from disqued.core.queues.queue import Queue
 from disqued.core.telemetry.fields import Fields
@@ -43,6 +44,8 @@ class Events(Listener):
         self._last_rewrite: list[Listener] = []
         self._reload: list[Listener] = []
         self._persistence_status: list[Listener] = []
+        self._job_checked: list[Listener] = []
+        self._job_wanted: list[Listener] = []
         self._copies_wanted: list[Listener] = []
         self._complete: list[Listener] = []
         self._copy_confirmed: list[Listener] = []
@@ -55,7 +58,9 @@ class Events(Listener):
         self._rejected: list[Listener] = []
         self._expiring: list[Listener] = []
         self._purge_wanted: list[Listener] = []
-        self._purge_unsaved: list[Listener] = []
+        self._entries_wanted: list[Listener] = []
+        self._entry_changed: list[Listener] = []
+        self._entries_unsaved: list[Listener] = []
         self._settings_file: list[Listener] = []
         self._parents_known: list[Listener] = []
         self._parent_ended: list[Listener] = []
@@ -185,6 +190,16 @@ class Events(Listener):
             fields += listener.persistence_status()
         return fields
 
+    def job_checked(self, queue: bytes, words: list[bytes]) -> None:
+        """Pass the event on."""
+        for listener in self._job_checked:
+            listener.job_checked(queue, words)
+
+    def job_wanted(self, session: Session, queue: bytes, body: bytes, words: list[bytes], given: RunOf) -> None:
+        """Pass the event on."""
+        for listener in self._job_wanted:
+            listener.job_wanted(session, queue, body, words, given)
+
     def copies_wanted(
         self, session: Session, job: Job, timeout_ms: i64, *, confirmed: i64, external: bool, with_copies: bool
     ) -> None:
@@ -262,10 +277,20 @@ class Events(Listener):
             return listener.purge_wanted(queue, phases, before)
         return 0
 
-    def purge_unsaved(self) -> str | None:
-        """Ask; without a room that keeps marks, nothing is missing on disk."""
-        for listener in self._purge_unsaved:
-            return listener.purge_unsaved()
+    def entries_wanted(self, changes: list[tuple[int, bytes, bytes, bytes | None]]) -> None:
+        """Pass the event on."""
+        for listener in self._entries_wanted:
+            listener.entries_wanted(changes)
+
+    def entry_changed(self, kind: int, name: bytes, key: bytes, value: bytes | None, version: int) -> None:
+        """Pass the event on."""
+        for listener in self._entry_changed:
+            listener.entry_changed(kind, name, key, value, version)
+
+    def entries_unsaved(self) -> str | None:
+        """Ask the room that keeps them."""
+        for listener in self._entries_unsaved:
+            return listener.entries_unsaved()
         return None
 
     def settings_file(self) -> bytes:

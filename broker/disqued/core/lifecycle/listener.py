@@ -15,6 +15,7 @@ from disqued.core.clients.session import Blocked, Session
 from disqued.core.cluster.peer import Peer
 from disqued.core.fates.fate import NOTHING, Fate
 from disqued.core.jobs.job import WAIT_REPL, Job, NodeIds
+from disqued.core.jobs.runs import RunOf
 from disqued.core.queues.queue import Queue
 from disqued.core.telemetry.fields import Fields
 
@@ -88,6 +89,15 @@ class Listener:
 
     # --- jobs ---------------------------------------------------------------------------------------------------------
 
+    def job_checked(self, queue: bytes, words: list[bytes]) -> None:
+        """Raises ReplyError if these words are no valid options of ADDJOB for a job of this queue."""
+
+    def job_wanted(self, session: Session, queue: bytes, body: bytes, words: list[bytes], given: RunOf) -> None:
+        """A schedule is due: add a job to a queue with these options of ADDJOB; the session gets the reply.
+
+        Raises ReplyError if it is refused.
+        """
+
     def copies_wanted(
         self, session: Session, job: Job, timeout_ms: i64, *, confirmed: i64, external: bool, with_copies: bool
     ) -> None:
@@ -151,8 +161,17 @@ class Listener:
         """
         return 0
 
-    def purge_unsaved(self) -> str | None:
-        """Why the marks of purges are not on the disk of this node; None if they are, empty while they are written."""
+    def entries_wanted(self, changes: list[tuple[int, bytes, bytes, bytes | None]]) -> None:
+        """A room wants entries of its kinds kept and shared with all members: kind, name, key, and value.
+
+        None as the value removes an entry. Raises ReplyError if there are too many.
+        """
+
+    def entry_changed(self, kind: int, name: bytes, key: bytes, value: bytes | None, version: int) -> None:
+        """An entry that another room owns was set here or on another member; None as the value: it was removed."""
+
+    def entries_unsaved(self) -> str | None:
+        """Why shared entries are not on the disk of this node; None if they are, empty while they are written."""
         return None
 
     def settings_file(self) -> bytes:
