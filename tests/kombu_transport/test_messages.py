@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,48 +14,9 @@ from kombu import Exchange, Queue
 
 from disqued.client import Client, ConnectionLost, JobDetails, JobId
 from disqued.testing.processes import ServerProcess
-from disqued.testing.processes import wait_until as wait_for
+from kombu_transport.messages import Messages, until
 
 Connect = Callable[..., Any]
-
-
-def until(condition: Callable[[], object], what: str) -> None:
-    wait_for(condition, what, str)
-
-
-class Messages:
-    """A consumer that keeps what it receives."""
-
-    def __init__(self, connection: Any, *queues: Queue, prefetch: int = 0, no_ack: bool = False) -> None:
-        self.connection = connection
-        self.received: list[Any] = []
-        self.consumer = connection.Consumer(list(queues), on_message=self._receive, no_ack=no_ack)
-        if prefetch:
-            self.consumer.qos(prefetch_count=prefetch)
-        self.consumer.consume()
-
-    def _receive(self, message: Any) -> None:
-        self.received.append(message)
-
-    def take(self, count: int) -> list[Any]:
-        """Wait until so many messages have arrived, and return them."""
-        deadline_s = time.monotonic() + 30
-        while len(self.received) < count:
-            assert time.monotonic() < deadline_s, f"{len(self.received)} of {count} messages"
-            self.drain(1)
-        found, self.received = self.received, []
-        return found
-
-    def drain(self, timeout_s: float) -> None:
-        try:
-            self.connection.drain_events(timeout=timeout_s)
-        except TimeoutError:
-            return
-
-    def stays_empty(self) -> bool:
-        """Whether nothing arrives while there is every opportunity."""
-        self.drain(0.3)
-        return not self.received
 
 
 def queue_named(name: str) -> Queue:
@@ -146,23 +106,36 @@ def test_prefetch_bounds_unacknowledged_messages_and_an_acknowledgement_makes_ro
     until(lambda: broker.qcount("prefetch").queued == 6, "the others are back, the first is done")
 
 
-def test_returned_messages_count_no_attempt_and_rejected_ones_are_dead_letters(
+def test_requeued_messages_count_attempts_and_rejected_ones_are_dead_letters(
     connect: Connect, broker: Client, nodes: list[ServerProcess]
 ) -> None:
     queue = queue_named("returned")
     publish(connect(), queue, "again")
     messages = Messages(connect(), queue)
 
-    for _ in range(3):
+    for attempt in range(1, 4):
         messages.take(1)[0].requeue()
-    [message] = messages.take(1)
-    assert "x-delivery-count" not in message.headers
-    assert "redelivered" not in message.delivery_info
-    message.reject()
+        messages.take(1, keep=True)
+        assert messages.received[0].delivery_info["redelivered"] is True
+        assert messages.received[0].headers["x-delivery-count"] == attempt
+    messages.take(1)[0].reject()
 
     dead = only_job(broker, nodes, "returned.dead")
-    assert dead.origin_queue == "returned"
-    assert dead.attempts_before == 1, "the rejection itself"
+    assert (dead.origin_queue, dead.attempts_before, dead.reason) == ("returned", 4, "rejected by its consumer")
+
+
+def test_closed_connection_returns_its_messages_and_counts_nothing(connect: Connect) -> None:
+    queue = queue_named("closed")
+    publish(connect(), queue, "again")
+    for _ in range(3):
+        first = Messages(connect(), queue)
+        first.take(1)
+        first.connection.release()
+
+    [message] = Messages(connect(), queue).take(1)
+
+    assert "x-delivery-count" not in message.headers
+    assert "redelivered" not in message.delivery_info
 
 
 def test_message_whose_attempt_failed_says_so(connect: Connect, broker: Client) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kombu import Connection, Queue
 
-from disqued.kombu.urls import place_of
+from disqued.kombu.urls import hide_password, place_of
 
 assert Queue  # kombu knows the transport once it has its serializers
 
@@ -66,6 +66,11 @@ def test_contradictions_and_mistakes_are_refused_without_showing_the_password(ur
     assert "secret" not in str(refused.value)
 
 
-def test_url_for_people_has_no_password() -> None:
-    assert Connection("disque://u:secret@h1,h2:5").as_uri() == "disque://u:**@h1,h2:5"
-    assert Connection("disque://u:secret@h1,h2:5").as_uri(include_password=True) == "disque://u:secret@h1,h2:5"
+def test_what_a_connection_tells_about_itself_has_no_password_in_its_url() -> None:
+    connection = Connection("disques://u:secret@h1;disques://u:secret@h2:5")
+    assert connection.as_uri() == "disques://h1,h2:5"
+
+    told = {**connection.info(), "password": "**"}
+    assert "secret" not in str(told)
+    assert connection.clone().info() == connection.info()
+    assert hide_password("disque://u:secret@h1,h2:5", "**") == "disque://u:**@h1,h2:5"

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
+from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from celery.exceptions import TaskRevokedError
 
+from disqued.client import Client
+from disqued.testing.processes import ServerProcess
+from kombu_transport.messages import until
 from support.celeryworker import CeleryWorker
 
 
@@ -24,8 +31,27 @@ def tasks(url: str) -> Iterator[Any]:
     celeryapp.app.close()
 
 
+@pytest.fixture
+def hurried(tasks: Any) -> Iterator[Any]:
+    """A connection whose tasks are delivered again 5 s after their worker or their node has gone."""
+    with tasks.app.connection(transport_options={"retry": 5}) as connection:
+        yield connection
+
+
 def lines_of(path: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
+
+
+def began(path: Path) -> list[str]:
+    return [line.split()[1] for line in lines_of(path) if line.startswith("begin")]
+
+
+def ended(path: Path) -> list[str]:
+    return [line.split()[1] for line in lines_of(path) if line.startswith("end")]
+
+
+def unfinished(broker: Client, queue: str) -> int:
+    return len(list(broker.jscan(queue=queue)))
 
 
 def test_tasks_retries_and_delays_run_once_each(tasks: Any, url: str, tmp_path: Path) -> None:
@@ -42,3 +68,102 @@ def test_tasks_retries_and_delays_run_once_each(tasks: Any, url: str, tmp_path: 
         delayed.get(timeout=60)
         assert float(lines_of(tmp_path / "delayed")[1].split()[-1]) >= began_s + 2
         assert worker.stop() == 0
+
+
+def test_eta_of_hours_waits_in_the_broker_and_a_task_that_expired_is_reported(
+    tasks: Any, url: str, tmp_path: Path, broker: Client
+) -> None:
+    expired = tasks.add.apply_async((1, 1), queue="hours", expires=datetime.now(UTC) + timedelta(seconds=0.5))
+    tasks.add.apply_async((1, 1), queue="hours", countdown=86_400)
+    time.sleep(0.6)
+    for _ in range(2):
+        with CeleryWorker(tmp_path, url, "-Q", "hours") as worker:
+            with pytest.raises(TaskRevokedError):
+                expired.get(timeout=10)
+            assert worker.stop() == 0
+        until(lambda: unfinished(broker, "hours") == 1, "only the ETA task is left")
+        [job_id] = broker.jscan(queue="hours")
+        details = broker.show(job_id)
+        assert details is not None
+        assert (details.nacks, details.additional_deliveries) == (0, 0)
+
+
+def test_long_task_is_renewed_and_a_worker_killed_with_signal_9_loses_none(
+    tasks: Any, hurried: Any, url: str, tmp_path: Path, broker: Client
+) -> None:
+    """The lease is 5 s. Tasks run for 9 s, then the worker is killed while it has others."""
+    noted = tmp_path / "noted"
+    options = {"ACKS": "late", "PREFETCH": "2"}
+    for name in ("a", "b"):
+        tasks.record.apply_async((str(noted), name, 9), queue="killed", connection=hurried)
+    with CeleryWorker(tmp_path, url, "-Q", "killed", **options) as worker:
+        worker.wait_until(lambda: sorted(ended(noted)) == ["a", "b"], "both tasks run to their ends")
+        assert sorted(began(noted)) == ["a", "b"]
+        for name in ("c", "d", "e", "f"):
+            tasks.record.apply_async((str(noted), name, 600 if name < "e" else 0), queue="killed", connection=hurried)
+        worker.wait_until(lambda: {"c", "d"} <= set(began(noted)), "tasks that do not end have begun")
+        worker.stop(signal.SIGKILL)
+    assert sorted(ended(noted)) == ["a", "b"]
+
+    with CeleryWorker(tmp_path, url, "-Q", "killed", **options) as worker:
+        worker.wait_until(lambda: Counter(began(noted))["c"] == 2, "it begins again")
+        worker.wait_until(lambda: Counter(began(noted))["d"] == 2, "it begins again")
+        worker.stop(signal.SIGQUIT)
+        worker.process.wait()
+    until(lambda: unfinished(broker, "killed") == 2, "they are left again")
+
+
+def test_stopped_workers_give_back_what_they_have_not_begun_and_count_no_attempt(
+    tasks: Any, url: str, tmp_path: Path, broker: Client
+) -> None:
+    noted = tmp_path / "noted"
+    broker.qconf_set("stopped", {"limit": 2})
+    options = {"ACKS": "late", "PREFETCH": "500"}
+    for number in range(200):
+        tasks.record.apply_async((str(noted), number, 0.5), queue="stopped")
+    for round_ in range(3):
+        with CeleryWorker(tmp_path, url, "-Q", "stopped", **options) as worker:
+            worker.wait_until(lambda: len(began(noted)) > 2 * round_, "tasks run")  # noqa: B023 - waits here
+            assert worker.stop(signal.SIGTERM) == 0
+        assert sorted(began(noted)) == sorted(ended(noted)), "a warm shutdown waits for what runs"
+    done = len(ended(noted))
+    assert done < 200
+    until(lambda: broker.qcount("stopped").queued == 200 - done, "the others are in the queue")
+    assert broker.qcount("stopped.dead").dead == 0
+    assert len(set(began(noted))) == done, "none ran twice"
+
+
+def test_task_that_kills_its_process_becomes_a_dead_letter_at_the_limit_of_its_queue(
+    tasks: Any, url: str, tmp_path: Path, broker: Client
+) -> None:
+    broker.qconf_set("poison", {"limit": 3})
+    tasks.kill_worker_process.apply_async(queue="poison")
+    with CeleryWorker(tmp_path, url, "-Q", "poison", ACKS="late") as worker:
+        worker.wait_until(lambda: broker.qcount("poison.dead").dead == 1, "a dead letter")
+        assert worker.output.count("kill_worker_process[") >= 3
+
+
+def test_node_that_dies_takes_no_task_with_it(
+    tasks: Any, hurried: Any, url: str, tmp_path: Path, nodes: list[ServerProcess]
+) -> None:
+    """The worker, which uses the node that dies, does not notice, and the tasks that it runs end once."""
+    noted = tmp_path / "noted"
+    with CeleryWorker(tmp_path, url, "-Q", "failover", ACKS="late", PREFETCH="8") as worker:
+        for number in range(60):
+            tasks.record.apply_async((str(noted), number, 0.2), queue="failover", connection=hurried)
+        worker.wait_until(lambda: len(ended(noted)) > 5, "some ran")
+        assert kill_node_of_worker(nodes)
+        for number in range(60, 80):
+            tasks.record.apply_async((str(noted), number, 0.2), queue="failover", connection=hurried)
+        worker.wait_until(lambda: len(set(ended(noted))) == 80, "all ran")
+        assert len(ended(noted)) == 80, "none ran twice"
+        assert worker.stop() == 0
+
+
+def kill_node_of_worker(nodes: list[ServerProcess]) -> bool:
+    """Kill the node whose client has acknowledged jobs."""
+    for node in nodes:
+        if "cmd=ackjob" in node.ask("CLIENT LIST"):
+            node.kill()
+            return True
+    return False

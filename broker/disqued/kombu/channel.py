@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from queue import Empty
 from typing import Any, Final, Protocol
 
 from amqp.protocol import queue_declare_ok_t
 from kombu.transport import virtual
 
-from disqued.client import Client, NoPermission
+from disqued.client import Client, NoPermission, ResponseError
 from disqued.kombu import envelope
+from disqued.kombu.bindings import Binding, Bindings
 from disqued.kombu.fetching import Fetcher
-from disqued.kombu.leases import Leases
+from disqued.kombu.leases import Leases, log
 from disqued.kombu.options import TransportOptions
 from disqued.kombu.publishing import PUBLICATION, Publication, job_options, publication_of
 from disqued.kombu.qos import QoS
+
+QUEUES_PER_COMMAND: Final = 100
+"""The most queues that one ADDTO takes."""
 
 MANY: Final = 100
 """How many messages to fetch ahead for a consumer that does not acknowledge."""
@@ -26,7 +30,10 @@ class Carrier(Protocol):
 
     options: TransportOptions
     leases: Leases
+    bindings: Bindings
     cluster_size: int
+    temporary_queues: set[str]
+    """Queues that end with their consumer, as this process has declared them."""
 
     def had_room(self) -> None:
         """Wake the thread that waits for messages."""
@@ -39,6 +46,7 @@ class Channel(virtual.Channel):
     """One channel: a pending fetch, a prefetch count, and unacknowledged messages of its own."""
 
     QoS = QoS
+    supports_fanout = True
     from_transport_options = ()
     connection: Carrier | None
 
@@ -103,6 +111,9 @@ class Channel(virtual.Channel):
         return envelope.decode_body(body, encoding)
 
     def _put(self, queue: str, message: envelope.Message, **_kwargs: Any) -> None:
+        if self._carrier.bindings.is_temporary(queue):
+            self._put_at_most_once([queue], envelope.encode(message))
+            return
         publication = publication_of(message)
         chosen = job_options(message, publication.began_s, self.options, self._carrier.cluster_size)
         self.client.add(
@@ -118,11 +129,87 @@ class Channel(virtual.Channel):
             sync=chosen.sync,
         )
 
+    def _put_fanout(self, exchange: str, message: envelope.Message, routing_key: str, **_kwargs: Any) -> None:
+        bindings = self._carrier.bindings
+        queues = self._lookup(exchange, routing_key)
+        temporary = [queue for queue in queues if bindings.is_temporary(queue)]
+        for queue in queues:
+            if queue not in temporary:
+                self._put(queue, message)
+        content = envelope.encode(message)
+        for first in range(0, len(temporary), QUEUES_PER_COMMAND):
+            self._put_at_most_once(temporary[first : first + QUEUES_PER_COMMAND], content)
+
+    def _put_at_most_once(self, queues: Sequence[str], content: bytes) -> None:
+        """Add a message to temporary queues: one copy each, which ends with its consumer."""
+        for queue, result in zip(
+            queues,
+            self.client.add_to(queues, content, replicate=1, retry_s=0, ttl_s=self.options.fanout_ttl),
+            strict=True,
+        ):
+            if isinstance(result, ResponseError):
+                log.warning("message was not added queue=%r error=%r", queue, str(result))
+
     @property
     def _carrier(self) -> Carrier:
         if self.connection is None:
             raise RuntimeError("the channel is closed")
         return self.connection
+
+    # Routing.
+
+    def _lookup(self, exchange: str, routing_key: str, default: str | None = None) -> list[str]:  # noqa: ARG002 - theirs
+        """Return the queues that get a message, as this process and the others have bound them.
+
+        Remote control and replies must not miss a queue that was bound just now: bindings are read for each message to
+        a fanout exchange, and if no queue of a direct one is known. Events may miss it for a moment.
+        """
+        if not exchange:
+            return [routing_key]
+        kind = self.typeof(exchange)
+        longest_s = 0.0 if kind.type == "fanout" else self.options.bindings_cache
+        found = self._bound(kind, exchange, routing_key, longest_s)
+        if kind.type == "direct" and not found:
+            found = self._bound(kind, exchange, routing_key, 0.0) or ([exchange] if exchange == routing_key else [])
+        return found
+
+    def _bound(self, kind: Any, exchange: str, routing_key: str, longest_s: float) -> list[str]:
+        table = list(self.state.exchanges.get(exchange, {}).get("table", ()))
+        table += [
+            kind.prepare_bind(binding.queue, exchange, binding.routing_key, None)
+            for binding in self._carrier.bindings.of(exchange, longest_s)
+        ]
+        return sorted(kind.lookup(table, exchange, routing_key, None))
+
+    def _new_queue(self, queue: str, **kwargs: Any) -> None:
+        expires = "x-expires" in (kwargs.get("arguments") or {})
+        if expires or kwargs.get("auto_delete") or kwargs.get("exclusive"):
+            self._carrier.temporary_queues.add(queue)
+
+    def _queue_bind(self, exchange: str, routing_key: str, _pattern: str | None, queue: str) -> None:
+        temporary = queue in self._carrier.temporary_queues
+        usual = queue == exchange == routing_key and self.typeof(exchange).type == "direct"
+        if temporary or not usual:
+            self._carrier.bindings.declare(Binding(exchange, queue, routing_key or "", temporary))
+
+    def _unbind(self, queue: str) -> None:
+        self.state.queue_bindings_delete(queue)
+        for exchange in self.state.exchanges.values():
+            exchange["table"][:] = [row for row in exchange["table"] if row[2] != queue]
+        self._carrier.bindings.withdraw(queue)
+
+    def queue_unbind(self, queue: str, exchange: str | None = None, routing_key: str = "", **kwargs: Any) -> None:
+        """Bind the queue to the exchange no more, nor to others that other processes know of."""
+        super().queue_unbind(queue, exchange, routing_key, **kwargs)
+        self._carrier.bindings.withdraw(queue)
+
+    def queue_delete(self, queue: str, if_unused: bool = False, if_empty: bool = False, **_kwargs: Any) -> None:  # noqa: ARG002 - theirs
+        """Unbind the queue and delete its messages. Those of a temporary queue expire."""
+        if if_empty and self._size(queue):
+            return
+        self._unbind(queue)
+        if queue not in self._carrier.temporary_queues:
+            self._purge(queue)
 
     # Consuming.
 
@@ -146,6 +233,8 @@ class Channel(virtual.Channel):
         self._fetcher.update(self._active_queues)
         self._fetcher.interrupt()
         self._fetcher.return_fetched([queue])
+        if queue in self._carrier.temporary_queues:
+            self._unbind(queue)
 
     def _reset_cycle(self) -> None:
         """Nothing: the fetcher looks into all queues at once."""

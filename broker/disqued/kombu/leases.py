@@ -42,6 +42,10 @@ TRY_AGAIN_S: Final = 0.5
 """How long to wait before what could not be sent is sent again."""
 LONGEST_WAIT_S: Final = 60.0
 
+REQUEUED: Final = "requeued by its consumer"
+REJECTED: Final = "rejected by its consumer"
+"""The reasons that the broker keeps with the jobs."""
+
 UNSENT: Final = (ConnectionFailed, NodeLeaving, Loading)
 """Errors after which the command is sent again."""
 UNREACHED: Final = (*UNSENT, ConnectionLost)
@@ -57,11 +61,13 @@ class Unsent:
     acknowledged: list[str] = field(default_factory=list)
     returned: list[str] = field(default_factory=list)
     """They go back to their queues, and no attempt is counted."""
+    failed: list[str] = field(default_factory=list)
+    """They go back to their queues as failed attempts, which a queue may limit."""
     rejected: list[str] = field(default_factory=list)
     """They become dead letters, or end if their queue has none."""
 
     def __bool__(self) -> bool:
-        return bool(self.acknowledged or self.returned or self.rejected)
+        return bool(self.acknowledged or self.returned or self.failed or self.rejected)
 
 
 class Leases:
@@ -75,7 +81,6 @@ class Leases:
         self.owner = os.getpid()
         self.client = self._make_client()
         """The client of the connection; threads share it."""
-        self._chores: list[Chore] = []
         self._schedule = RenewalSchedule()
         self._lock = threading.Lock()
         self._sending = threading.Lock()
@@ -109,6 +114,10 @@ class Leases:
         """The job returns to its queue at once; no attempt is counted."""
         self._note(job_id, lambda unsent: unsent.returned)
 
+    def fail(self, job_id: str) -> None:
+        """The job returns to its queue as a failed attempt: at once, or after the back-off that its queue has set."""
+        self._note(job_id, lambda unsent: unsent.failed)
+
     def reject(self, job_id: str) -> None:
         """The job becomes a dead letter."""
         self._note(job_id, lambda unsent: unsent.rejected)
@@ -123,17 +132,6 @@ class Leases:
             self._start()
             self._wake.set()
 
-    def regularly(self, chore: Chore) -> None:
-        """Have the thread run a chore at its times until it is dropped."""
-        self._chores.append(chore)
-        self._start()
-        self._wake.set()
-
-    def drop(self, chore: Chore) -> None:
-        """Run a chore no more."""
-        if chore in self._chores:
-            self._chores.remove(chore)
-
     def _start(self) -> None:
         with self._lock:
             if self._thread is None and not self._closed:
@@ -146,12 +144,9 @@ class Leases:
             self._wake.clear()
             self._send()
             self._renew()
-            self._run_chores()
 
     def _wait_s(self) -> float:
-        now_s = time.monotonic()
-        wait_s = self._schedule.wait_s(now_s, TRY_AGAIN_S if self._unsent else LONGEST_WAIT_S)
-        return min([wait_s, *(max(0.0, chore.due_s - now_s) for chore in list(self._chores))])
+        return self._schedule.wait_s(time.monotonic(), TRY_AGAIN_S if self._unsent else LONGEST_WAIT_S)
 
     def flush(self) -> None:
         """Send what was noted, and return when the node has replied, or cannot be reached."""
@@ -164,7 +159,6 @@ class Leases:
         thread, self._thread = self._thread, None
         if thread is not None and thread is not threading.current_thread():
             thread.join()
-        self._chores.clear()
         self._send()
 
     def _send(self) -> None:
@@ -175,10 +169,12 @@ class Leases:
                 unsent, self._unsent = self._unsent, Unsent()
             self._finish(unsent.acknowledged, self.client.ack, UNREACHED)
             self._finish(unsent.returned, lambda *ids: self.client.nack(*ids, uncounted=True), UNSENT)
-            self._finish(unsent.rejected, lambda *ids: self.client.nack(*ids, dead=True), UNSENT)
+            self._finish(unsent.failed, lambda *ids: self.client.nack(*ids, reason=REQUEUED), UNSENT)
+            self._finish(unsent.rejected, lambda *ids: self.client.nack(*ids, reason=REJECTED, dead=True), UNSENT)
             with self._lock:
                 self._unsent.acknowledged[:0] = unsent.acknowledged
                 self._unsent.returned[:0] = unsent.returned
+                self._unsent.failed[:0] = unsent.failed
                 self._unsent.rejected[:0] = unsent.rejected
 
     def _finish(self, ids: list[str], call: Callable[..., int], unreached: tuple[type[DisqueError], ...]) -> None:
@@ -222,18 +218,3 @@ class Leases:
         else:
             self._schedule.not_renewed(job_id, now_s)
             log.warning("renewal failed job=%s error=%r", job_id, str(result))
-
-    def _run_chores(self) -> None:
-        for chore in list(self._chores):
-            if chore.due_s <= time.monotonic():
-                chore.run()
-
-
-class Chore:
-    """Work that is repeated beside the renewals; `due_s` is when, in seconds of the monotonic clock."""
-
-    due_s: float
-
-    def run(self) -> None:
-        """Do the work, and set `due_s` to the next time. Must not raise."""
-        raise NotImplementedError

@@ -101,7 +101,7 @@ OPTIONS: Final = (
     ),
     Option(
         "fanout_ttl",
-        60,
+        3600,
         _integer(1, DAY_S),
         "Seconds after which the broker deletes a message to a temporary queue: remote control, its replies, events.",
     ),

@@ -6,7 +6,7 @@
   arrives up to a second early waits in the worker; none is late by more than `LATE_S`.
 - The time to live is longer by twice the delay, because a job can be renewed only in the first half of it.
 - A task with `expires` stays for a while after that, so that a worker can report it as revoked, and can be renewed. The
-  property `expiration` of AMQP, in milliseconds, is exact.
+  property `expiration` of AMQP, in milliseconds, is exact for messages without that header; Celery sets both.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def job_options(message: Message, began_s: float, options: TransportOptions, nod
         left_s = max(0, int(expires_s - began_s) + 1)
         ttl_s = min(ttl_s, 2 * max(left_s, delay_s) + options.expires_grace)
     expiration_ms = _number(properties.get("expiration"))
-    if expiration_ms is not None:
+    if expiration_ms is not None and expires_s is None:
         ttl_s = min(ttl_s, max(1, round(expiration_ms / 1000)))
     ttl_s = max(ttl_s, 1)
     if delay_s >= ttl_s:

@@ -52,10 +52,13 @@ class QoS(virtual.QoS):
         self._had_room()
 
     def reject(self, delivery_tag: str, requeue: bool = False) -> None:
-        """Return the message to its queue, or make it a dead letter."""
+        """Return the message to its queue as a failed attempt, or make it a dead letter.
+
+        Celery does the first with a task that lost its process: the queue's `limit` then ends what would never end.
+        """
         if self._forget(delivery_tag):
             if requeue:
-                self._leases.give_back(delivery_tag)
+                self._leases.fail(delivery_tag)
             else:
                 self._leases.reject(delivery_tag)
             self._had_room()

@@ -10,7 +10,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final, cast
 from weakref import WeakSet
@@ -30,10 +30,11 @@ from disqued.client import (
     ResponseError,
 )
 from disqued.client.nodes import DEFAULT_PORT
+from disqued.kombu.bindings import Bindings
 from disqued.kombu.channel import Channel as DisqueChannel
 from disqued.kombu.leases import Leases
 from disqued.kombu.options import TransportOptions, parse_options
-from disqued.kombu.urls import hide_password, place_of
+from disqued.kombu.urls import hide_password, place_of, settle
 
 TRIES: Final = Backoff(first_s=0.05, longest_s=0.5, attempts=3)
 """How often to try all nodes before kombu is told; it then tries again as its own settings say."""
@@ -104,27 +105,39 @@ class Transport(virtual.Transport):
         super().__init__(client, **kwargs)
         self.options: TransportOptions = parse_options(client.transport_options)
         self._place = place_of(client)
-        client.cycle = None  # the URLs between which kombu would switch: the client knows all of them
+        settle(client, self._place)
         self._connect_timeout_s: float | None = client.connect_timeout or None
         self.waker = Waker()
         self.leases = Leases(self._make_client)
+        self.bindings = self._make_bindings()
+        self.temporary_queues: set[str] = set()
         self.cluster_size = 1
         self._loop: Any = None
         self._watched: dict[int, DisqueChannel] = {}
         _living.add(self)
 
     def _make_client(self) -> Client:
+        return self._client_of(self._place.nodes, discover=self.options.discover)
+
+    def _client_of(self, nodes: Sequence[str], *, discover: bool) -> Client:
         place = self._place
         return Client(
-            place.nodes,
+            nodes,
             user=place.user,
             password=place.password,
             tls=place.tls,
             tls_server_name=place.tls_server_name,
-            discover=self.options.discover,
+            discover=discover,
             connect_timeout_s=self._connect_timeout_s,
             timeout_s=self.options.socket_timeout,
             backoff=TRIES,
+        )
+
+    def _make_bindings(self) -> Bindings:
+        return Bindings(
+            self.leases.client,
+            lambda address: self._client_of([address], discover=False),
+            discover=self.options.discover,
         )
 
     def driver_version(self) -> str:
@@ -150,6 +163,7 @@ class Transport(virtual.Transport):
         self._unwatch_all()
         for channel in list(self.channels):
             channel.close()
+        self.bindings.close()
         self.leases.close()
         self.leases.client.close()
         self.waker.close()
@@ -271,6 +285,8 @@ class Transport(virtual.Transport):
         self._watched.clear()
         self.waker.close()
         self.leases.forget()
+        self.bindings.forget()
+        self.bindings = self._make_bindings()
         for channel in list(self.channels):
             channel.forget()
 

@@ -40,16 +40,33 @@ def place_of(connection: Any) -> Place:
     if "://" not in texts[0]:
         port = f":{connection.port}" if connection.port else ""
         found = parse_nodes([f"{texts[0]}{port}"])
-        user, password = connection.userid, connection.password
     else:
         found = parse_nodes([_with_host(text) for text in texts])
-        user, password = found.user, found.password
+    user, password = found.user or connection.userid, found.password
+    if password is None:
+        password = connection.password
     use_ssl = connection.ssl
     if isinstance(use_ssl, Mapping):
         settings = _named(use_ssl)
         return Place(found.nodes, user, password, _context(settings), settings.get("server_hostname"))
     tls = found.tls_context() if found.tls else bool(use_ssl)
     return Place(found.nodes, user, password, tls, found.tls_options.server_name)
+
+
+def settle(connection: Any, place: Place) -> None:
+    """Have a connection of kombu know its place in the form that it may show to others.
+
+    A URL may contain a password, and `celery inspect stats` returns the URL to whoever asks; the password has a field
+    of its own there, which is left out. kombu must not switch between URLs either: the client knows all nodes.
+    """
+    text = connection.hostname or ""
+    if "://" in text:
+        scheme = text.partition("://")[0]
+        query = text.partition("?")[1:]
+        connection.hostname = f"{scheme}://{','.join(place.nodes)}{''.join(query)}"
+        connection.userid, connection.password = place.user, place.password
+    connection.alt = []
+    connection.cycle = None
 
 
 def _with_host(url: str) -> str:
