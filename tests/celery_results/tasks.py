@@ -1,9 +1,11 @@
-"""The application of the tests. Its messages stay in this process, so that the tests are about results."""
+"""The application of the tests. Unless `BROKER` says otherwise, its messages stay in this process."""
 
 from __future__ import annotations
 
 import os
+import signal
 import threading
+from pathlib import Path
 from typing import Any, Final
 
 from celery import Celery
@@ -11,12 +13,15 @@ from celery import Celery
 STEPS: Final = threading.Semaphore(0)
 """Lets `step_by_step` take its next step."""
 
-app = Celery("tasks", broker="memory://")
+IN_MEMORY: Final = "memory://"
+BROKER: Final = os.environ.get("BROKER", IN_MEMORY)
+
+app = Celery("tasks", broker=BROKER, backend=os.environ.get("BACKEND"))
 app.conf.update(
+    broker_transport_options={"polling_interval": 0.01} if BROKER == IN_MEMORY else {"retry": 2},
     task_track_started=True,
     result_extended=True,
     result_chord_retry_interval=0.05,
-    broker_transport_options={"polling_interval": 0.01},
     worker_hijack_root_logger=False,
 )
 
@@ -70,3 +75,12 @@ def chatty(self: Any, reports: int, length: int) -> int:
 @app.task  # type: ignore[untyped-decorator]
 def fail_at_length(length: int) -> None:
     raise ValueError(os.urandom(length).hex())
+
+
+@app.task(acks_late=True, reject_on_worker_lost=True)  # type: ignore[untyped-decorator]
+def die_once(path: str) -> str:
+    """End like a process that the kernel kills, the first time."""
+    if not Path(path).exists():
+        Path(path).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "survived"
