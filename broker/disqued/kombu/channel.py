@@ -17,6 +17,7 @@ from disqued.kombu.leases import Leases, log
 from disqued.kombu.options import TransportOptions
 from disqued.kombu.publishing import PUBLICATION, Publication, job_options, publication_of
 from disqued.kombu.qos import QoS
+from disqued.kombu.scheduled import complete
 
 QUEUES_PER_COMMAND: Final = 100
 """The most queues that one ADDTO takes."""
@@ -273,7 +274,7 @@ class Channel(virtual.Channel):
         if callback is None:
             self.leases.give_back(job.id)
             return True
-        message = envelope.decode(job)
+        message = complete(envelope.decode(job), job, self.client)
         if job.queue in self._without_ack:
             self.leases.acknowledge(job.id)
         callback(message)
@@ -284,7 +285,7 @@ class Channel(virtual.Channel):
         if not jobs:
             raise Empty
         self.leases.hold(jobs)
-        return envelope.decode(jobs[0])
+        return complete(envelope.decode(jobs[0]), jobs[0], self.client)
 
     def basic_get(self, queue: str, no_ack: bool = False, **kwargs: Any) -> Any:
         """Return a message of the queue, None if there is none."""

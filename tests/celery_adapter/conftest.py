@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from celery.contrib.testing.worker import start_worker
 
-from celery_results.tasks import app as tasks_app
+from celery_adapter.tasks import app as tasks_app
 from support.cluster import RealCluster
 
 

@@ -13,7 +13,7 @@ from celery import chain, chord, group, states
 from celery.exceptions import TimeoutError as CeleryTimeoutError
 from celery.result import AsyncResult, GroupResult
 
-from celery_results import tasks
+from celery_adapter import tasks
 from disqued.celery.errors import ResultTooLarge
 from disqued.client import Client
 from disqued.testing.processes import wait_until
@@ -39,7 +39,7 @@ def test_result_and_what_celery_adds_to_it(app: Any) -> None:
     assert result.get(timeout=WAIT_S) == 3
     other = seen_elsewhere(app, result)
     assert (other.state, other.result, other.successful(), other.children) == (states.SUCCESS, 3, True, [])
-    assert (other.name, other.args, other.kwargs, other.retries) == ("celery_results.tasks.add", [1, 2], {}, 0)
+    assert (other.name, other.args, other.kwargs, other.retries) == ("celery_adapter.tasks.add", [1, 2], {}, 0)
     assert other.queue == "celery"
     assert other.worker
     assert other.date_done is not None

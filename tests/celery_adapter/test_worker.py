@@ -24,7 +24,7 @@ def url(cluster: RealCluster) -> str:
 
 @pytest.fixture(scope="module")
 def worker(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CeleryWorker]:
-    with CeleryWorker(tmp_path_factory.mktemp("worker"), url, app="celery_results.tasks", BACKEND=url) as process:
+    with CeleryWorker(tmp_path_factory.mktemp("worker"), url, app="celery_adapter.tasks", BACKEND=url) as process:
         yield process
 
 
@@ -39,7 +39,7 @@ def app(url: str, worker: CeleryWorker) -> Iterator[Any]:
 
 
 def task(app: Any, name: str, *args: Any) -> Any:
-    return app.signature(f"celery_results.tasks.{name}", args=args)
+    return app.signature(f"celery_adapter.tasks.{name}", args=args)
 
 
 def test_canvases_work_with_workers_of_several_processes(app: Any) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from celery import Celery
+from celery.schedules import crontab
 
 STEPS: Final = threading.Semaphore(0)
 """Lets `step_by_step` take its next step."""
@@ -23,6 +24,13 @@ app.conf.update(
     result_extended=True,
     result_chord_retry_interval=0.05,
     worker_hijack_root_logger=False,
+    beat_schedule={
+        "nightly total": {
+            "task": "celery_adapter.tasks.total",
+            "schedule": crontab(minute="0", hour="3", day_of_week="mon-fri"),
+            "args": ([1, 2],),
+        },
+    },
 )
 
 
@@ -84,3 +92,12 @@ def die_once(path: str) -> str:
         Path(path).touch()
         os.kill(os.getpid(), signal.SIGKILL)
     return "survived"
+
+
+@app.task(bind=True)  # type: ignore[untyped-decorator]
+def run(self: Any, path: str | None = None) -> list[str]:
+    """Return, and write down, what differs from run to run."""
+    if path is not None:
+        with Path(path).open("a") as file:
+            file.write(f"{self.request.id}\n")
+    return [self.request.id, self.request.root_id, self.request.correlation_id, str(self.request.expires)]
