@@ -235,7 +235,8 @@ def test_node_with_half_of_the_grants_waits_until_the_other_one_gives_them_back(
     due_ms = START_MS + minutes_from(cluster, 1, step_s=60)[0]
     for voter in (second, third):
         grants = schedule_of(voter.node.state).running.grants
-        assert grants.ask(b"s", due_ms, second.id, voter.node.state.now_ms) == second.id
+        incarnation = second.node.state.incarnation
+        assert grants.ask(b"s", due_ms, second.id, incarnation, voter.node.state.now_ms) == second.id
     cluster.until(lambda: bool(items_of(cluster, GRANTED)), within_s=70)
     cluster.run(seconds=2)
     assert due_times(cluster.members) == []

@@ -26,13 +26,18 @@ class Candidates:
         """The other members that must agree before a run begins."""
         self.lenient = 0
         """Members that answer and know no schedules: they count as if they agreed."""
+        self.unknown = 0
+        """Members that may answer soon: this node has just started and does not know yet what they can do."""
         if not view.leaving and not state.clock_refusal:
             self.node_ids.append(view.node_id)
         for peer in view.peers.values():
             if peer.in_handshake or peer.failing:
                 continue
             if not peer.features & FEATURE_SCHEDULES:
-                self.lenient += 1
+                if peer.connected or peer.features != 0:
+                    self.lenient += 1
+                else:
+                    self.unknown += 1
                 continue
             self.voters.append(peer.id)
             if peer.reachable and not _is_ahead(peer, limit_ms):
@@ -45,9 +50,9 @@ class Candidates:
             and self.node_ids == other.node_ids
             and self.voters == other.voters
             and self.lenient == other.lenient
+            and self.unknown == other.unknown
         )
 
-    @property
     def needed(self) -> int:
         """How many members are a majority."""
         return self.size // 2 + 1
@@ -55,7 +60,7 @@ class Candidates:
     @property
     def have_majority(self) -> bool:
         """Whether this node and the members that answer it are one."""
-        return 1 + self.lenient + len(self.voters) >= self.needed
+        return 1 + self.lenient + len(self.voters) >= self.needed()
 
     def first(self, name: bytes) -> bytes:
         """The node that fires a schedule: the one with the highest score; empty if there is none."""

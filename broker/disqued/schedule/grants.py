@@ -17,9 +17,11 @@ KEPT_MS: Final = 900_000
 class Grant:
     """The last run of a schedule that was granted."""
 
-    def __init__(self, due_ms: i64, node_id: bytes, now_ms: i64) -> None:
+    def __init__(self, due_ms: i64, node_id: bytes, incarnation: bytes, now_ms: i64) -> None:
         self.due_ms: i64 = due_ms
         self.node_id = node_id
+        self.incarnation = incarnation
+        """Which run of that node: after a restart it does not know whether it started the run."""
         self.granted_ms: i64 = now_ms
 
 
@@ -29,13 +31,18 @@ class Grants:
     def __init__(self) -> None:
         self._grants: dict[bytes, Grant] = {}
 
-    def ask(self, name: bytes, due_ms: i64, node_id: bytes, now_ms: i64) -> bytes:
-        """The node to which a run is granted, the asking one if it can be; empty if a later run was granted."""
+    def ask(self, name: bytes, due_ms: i64, node_id: bytes, incarnation: bytes, now_ms: i64) -> bytes:
+        """The node to which a run is granted, the asking one if it can be.
+
+        Empty if a later run was granted, or this one to the same node before it restarted.
+        """
         known = self._grants.get(name)
         if known is None or known.due_ms < due_ms:
-            self._grants[name] = Grant(due_ms, node_id, now_ms)
+            self._grants[name] = Grant(due_ms, node_id, incarnation, now_ms)
             return node_id
-        return known.node_id if known.due_ms == due_ms else b""
+        if known.due_ms > due_ms or (known.node_id == node_id and known.incarnation != incarnation):
+            return b""
+        return known.node_id
 
     def withdraw(self, name: bytes, due_ms: i64, node_id: bytes) -> None:
         """The node did not start the run and will not: another node may."""

@@ -124,7 +124,7 @@ class ScheduleRoom(Room):
         """Take items of another node."""
         for item in items:
             if item.what in {ASK, WITHDRAW}:
-                self.running.asked(sender.id, item)
+                self.running.asked(sender.id, sender.incarnation, item)
             else:
                 self.running.told(sender.id, item)
         self.running.flush()

@@ -237,7 +237,7 @@ class Running:
     def _fires(self, schedule: Schedule, definition: Definition) -> bool:
         """Whether this node fires a schedule."""
         candidates = self.candidates
-        if schedule.paused or (definition.strict and not candidates.have_majority):
+        if schedule.paused or candidates.unknown > 0 or (definition.strict and not candidates.have_majority):
             return False
         return candidates.first(schedule.name) == self._state.view.node_id
 
@@ -287,8 +287,9 @@ class Running:
         for node_id in self.candidates.voters:
             if node_id not in asking.granted:
                 self._say(node_id, item)
-        if own not in asking.granted:
-            self._note(schedule, asking, own, self.grants.ask(schedule.name, asking.due_ms, own, state.now_ms))
+        if own not in asking.granted and not self._is_young(asking.due_ms):
+            holder = self.grants.ask(schedule.name, asking.due_ms, own, state.incarnation, state.now_ms)
+            self._note(schedule, asking, own, holder)
         self._decide(schedule, asking)
 
     def _note(self, schedule: Schedule, asking: Asking, voter: bytes, holder: bytes) -> None:
@@ -307,18 +308,18 @@ class Running:
         if schedule.asking is not asking or definition is None:
             return
         candidates = self.candidates
-        if candidates.lenient + len(asking.granted) >= candidates.needed:
+        if candidates.lenient + len(asking.granted) >= candidates.needed():
             schedule.asking = None
             self._start(schedule, definition, asking.due_ms)
             return
         if not asking.refused:
             return
-        if candidates.size - len(asking.refused) >= candidates.needed and asking.asked < _PATIENT_ASKS:
+        if candidates.size - len(asking.refused) >= candidates.needed() and asking.asked < _PATIENT_ASKS:
             return
         counts: dict[bytes, int] = {}
         for holder in asking.refused.values():
             counts[holder] = counts.get(holder, 0) + 1
-        if max(counts.values()) + candidates.lenient >= candidates.needed:
+        if max(counts.values()) + candidates.lenient >= candidates.needed():
             self._over(schedule, asking)
             return
         own_score = score(schedule.name, self._state.view.node_id)
@@ -343,18 +344,23 @@ class Running:
         for node_id in self.candidates.voters:
             self._say(node_id, item)
 
-    def asked(self, sender: bytes, item: Item) -> None:
+    def _is_young(self, due_ms: i64) -> bool:
+        """Whether this node may have granted a run before it restarted; it learns meanwhile whether there was one."""
+        state = self._state
+        return due_ms <= state.started_ms + EARLY_MS and state.now_ms < state.started_ms + SETTLE_MS
+
+    def asked(self, sender: bytes, incarnation: bytes, item: Item) -> None:
         """Another node wants to start a run, or does not want to any more."""
         if item.what == WITHDRAW:
             self.grants.withdraw(item.name, item.due_ms, sender)
             return
         now_ms = self._state.now_ms
-        if item.what != ASK or item.due_ms > now_ms + EARLY_MS:
+        if item.what != ASK or item.due_ms > now_ms + EARLY_MS or self._is_young(item.due_ms):
             return
         schedule = self.schedules.get(item.name)
         holder = b""
         if schedule is None or schedule.runs.through_ms < item.due_ms:
-            holder = self.grants.ask(item.name, item.due_ms, sender, now_ms)
+            holder = self.grants.ask(item.name, item.due_ms, sender, incarnation, now_ms)
         if holder:
             self._say(sender, Item(GRANTED, item.due_ms, holder, item.name).packed())
         else:

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, Final
 
-from disqued.admission import addjob
+from disqued.admission import addjob, scheduled
 from disqued.admission.copyto import add_copies
+from disqued.admission.options import AddJob, name_run
 from disqued.build import COMPILED
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
@@ -23,6 +24,7 @@ from disqued.core.cluster.holders import Holders
 from disqued.core.cluster.peer import Link, Peer
 from disqued.core.fates.fate import DEAD, DONE, UNKNOWN, WAITING, Fate
 from disqued.core.host.disk import DiskWork
+from disqued.core.host.host import Host
 from disqued.core.jobs.claims import NODE_BITS
 from disqued.core.jobs.codec import pack_for_bus, pack_plain
 from disqued.core.jobs.job import DELIVERED, QUEUED, Job
@@ -59,7 +61,11 @@ from disqued.persistence.wallclock import WallClock
 from disqued.repair import rebuilding
 from disqued.repair.liveness import Liveness
 from disqued.replication.room import Replication, ReplicationRoom
+from disqued.schedule.candidates import Candidates
+from disqued.schedule.grants import Grants
+from disqued.schedule.timing import Timing
 from disqued.settings.entries import Entry
+from disqued.testing.scheduleload import has_schedules
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,9 @@ class Mutation:
     """Applied to every new node."""
     patched: tuple[tuple[ModuleType | type, str, Callable[..., Any]], ...] = ()
     """Functions of modules and classes, and their replacements."""
+
+    uses: Callable[[int], bool] | None = None
+    """Which seeds have the load that reveals it; None for all."""
 
     policy: str = ""
     """The value of `appendfsync`; empty to let the seed choose."""
@@ -105,6 +114,29 @@ def _ignore(kind: int) -> Callable[[Node], None]:
             node.frames.messages[number] = MessageEntry(nothing, Traffic(Counters()))
 
     return change
+
+
+def _one(self: Candidates) -> int:
+    """Each node is the majority."""
+    del self
+    return 1
+
+
+def _grant_to_all(self: Grants, name: bytes, due_ms: int, node_id: bytes, incarnation: bytes, now_ms: int) -> bytes:
+    """Grant a run again."""
+    del self, name, due_ms, incarnation, now_ms
+    return node_id
+
+
+def _name_by_chance(options: AddJob, characters: bytes, schedule: bytes, due_ms: int) -> None:
+    """Derive the ID from something else."""
+    name_run(options, characters[::-1], schedule, due_ms)
+
+
+def _next_one(self: Timing, host: Host, after_ms: int, now_ms: int) -> int:
+    """The next time, although it has not come."""
+    found = self.next_ms(host, max(after_ms, now_ms - 1000))
+    return found if found <= now_ms + 1000 else 0
 
 
 def _first_of_all(self: Liveness, job: Job) -> int:
@@ -418,12 +450,34 @@ MUTATIONS: Final[dict[str, Mutation]] = {
     "repair-forgets-hard-attributes": Mutation(
         "a copy that is made again has no attributes", "calm", patched=((rebuilding, "send_repljob", _send_plain),)
     ),
+    "schedule-without-majority": Mutation(
+        "a schedule runs without the majority of the members",
+        "partitions",
+        patched=((Candidates, "needed", _one),),
+        uses=has_schedules,
+    ),
+    "schedule-granted-twice": Mutation(
+        "a node grants a run to every node that asks",
+        "partitions",
+        patched=((Grants, "ask", _grant_to_all),),
+        uses=has_schedules,
+    ),
+    "schedule-id-by-chance": Mutation(
+        "the ID of the job of a schedule is not derived",
+        "calm",
+        patched=((scheduled, "name_run", _name_by_chance),),
+        uses=has_schedules,
+    ),
+    "schedule-early": Mutation("a schedule runs before its time", "calm", patched=((Timing, "latest_ms", _next_one),)),
     "skip-setack": Mutation("acknowledgements do not reach other holders", "calm", _ignore(kinds.SETACK)),
     "skip-gotack": Mutation("completed jobs are never deleted", "calm", _ignore(kinds.GOTACK)),
     "skip-deljob": Mutation("other holders never delete completed jobs", "calm", _ignore(kinds.DELJOB)),
     "skip-queued": Mutation("a job that waits in a queue is queued elsewhere as well", "calm", _ignore(kinds.QUEUED)),
     "skip-willqueue": Mutation(
-        "a node that asks whether a job is queued gets no reply", "calm", _ignore(kinds.WILLQUEUE)
+        "a node that asks whether a job is queued gets no reply",
+        "calm",
+        _ignore(kinds.WILLQUEUE),
+        uses=has_schedules,
     ),
     "skip-queuename": Mutation(
         "clients that wait for a pattern get no jobs of queues that only other nodes know",

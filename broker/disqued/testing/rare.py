@@ -19,6 +19,7 @@ from disqued.delivery.counters import DUPLICATE_ENQUEUES_DROPPED, REQUEUES_PREVE
 from disqued.federation.counters import IMPORTED_AT_MOST_ONCE, JOBS_IMPORTED
 from disqued.membership.kept import membership_of
 from disqued.replication.counters import ASYNC_HELD_BACK, EXTERNAL_REPLICATIONS, SYNC_COPIES_MISSING, TIMEOUTS
+from disqued.schedule.counters import MISSED, REFUSED
 from disqued.settings.counters import EXCHANGED
 from disqued.testing.cluster import Cluster
 from disqued.testing.history import History
@@ -38,6 +39,8 @@ _COUNTED: Final = {
     "job imported": JOBS_IMPORTED,
     "at-most-once job imported": IMPORTED_AT_MOST_ONCE,
     "settings exchanged as a whole": EXCHANGED,
+    "run of a schedule missed": MISSED,
+    "run of a schedule left to another node": REFUSED,
 }
 """The counters of nodes, by the name of the state."""
 
@@ -67,6 +70,7 @@ RARE: Final = (
     *_LOGGED,
     *_SENT,
     "REPLJOB repeated",
+    "job of a schedule delivered",
     "job delivered to a pattern",
     "result read at another node",
     "result read after its job was forgotten",

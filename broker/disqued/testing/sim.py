@@ -44,6 +44,7 @@ from disqued.testing.purgeload import PurgeClients, has_purges
 from disqued.testing.rare import Rarities
 from disqued.testing.repairload import RepairRounds, has_repairs
 from disqued.testing.resultload import ResultClients
+from disqued.testing.scheduleload import ScheduleClients, has_schedules
 from disqued.testing.settingsload import SettingsClient, SettingsWatch, has_settings
 from disqued.testing.taskload import TaskClients, has_tasks
 from disqued.testing.transitioncheck import TransitionCheck
@@ -149,6 +150,7 @@ class Simulation:
         self._purges: PurgeClients | None = None
         self._copies: CopyClients | None = None
         self._tasks: TaskClients | None = None
+        self._schedules: ScheduleClients | None = None
         self._settings = SettingsWatch(self.cluster, self.history) if has_settings(seed) else None
 
     def _config(self) -> Config:
@@ -216,6 +218,9 @@ class Simulation:
         if has_tasks(self.seed):
             self._tasks = TaskClients(self.world, self.seed)
             self._tasks.start()
+        if has_schedules(self.seed):
+            self._schedules = ScheduleClients(self.world, self.seed, calm=self.mix == "calm")
+            self._schedules.start()
         if self.mix == "calm":
             self._patterns = PatternClients(self.world, 1, 2)
             self._patterns.start()
@@ -235,6 +240,8 @@ class Simulation:
             self._tasks.check_end()
         if self._patterns is not None:
             self._patterns.check_end()
+        if self._schedules is not None and not self._seen_enough:
+            self._schedules.check_end()
         if self.history.policy:
             self._check_files()
         if has_repairs(self.seed, self.mix) and not self._seen_enough:
