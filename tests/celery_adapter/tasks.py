@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 from typing import Any, Final
 
@@ -101,3 +102,11 @@ def run(self: Any, path: str | None = None) -> list[str]:
         with Path(path).open("a") as file:
             file.write(f"{self.request.id}\n")
     return [self.request.id, self.request.root_id, self.request.correlation_id, str(self.request.expires)]
+
+
+@app.task  # type: ignore[untyped-decorator]
+def wait_for(path: str) -> int:
+    """Wait for the test to make a file."""
+    while not Path(path).exists():
+        time.sleep(0.05)
+    return 1

@@ -13,6 +13,7 @@ from celery.exceptions import ImproperlyConfigured
 from celery.result import AsyncResult
 
 from disqued.celery.backend import QUEUE, DisqueBackend
+from disqued.celery.chords import is_same_cluster
 from disqued.celery.runs import FREE_STATES, Runs
 from disqued.client import Client
 from support.cluster import RealCluster
@@ -128,6 +129,14 @@ for number in range(3):
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_chords_wait_in_the_broker_if_tasks_and_results_are_in_one_cluster() -> None:
+    backend = "disques://mail:secret@a:1,b:2/?insecure=yes"
+    for broker in ("disques://other:x@b:2,a:1", backend):
+        assert is_same_cluster(broker, backend)
+    for other in ("disques://a:1", "redis://a:1", "", None, ["disques://a:1,b:2"]):
+        assert not is_same_cluster(other, backend)
 
 
 def test_states_of_a_busy_task_are_left_out_but_never_a_new_state() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from celery import Celery, chain, chord, group, states
 
+from disqued.client import Client
 from support.celeryworker import CeleryWorker
 from support.cluster import RealCluster
 
@@ -48,6 +49,24 @@ def test_canvases_work_with_workers_of_several_processes(app: Any) -> None:
     assert chord(header, task(app, "total"))().get(timeout=WAIT_S) == 210
     with pytest.raises(ValueError, match="no"):
         task(app, "fail", "no").delay().get(timeout=WAIT_S)
+
+
+@pytest.mark.parametrize("others", [2, 100])
+def test_body_of_a_chord_runs_when_its_header_is_done_without_polling(
+    app: Any, cluster: RealCluster, tmp_path: Path, others: int
+) -> None:
+    """Celery's own way would look again after an hour."""
+    gate = tmp_path / "gate"
+    header = [task(app, "add", 1, 1)] * (others - 1) + [task(app, "fail", "a part"), task(app, "wait_for", str(gate))]
+    broken = chord(header, task(app, "total")).apply_async(interval=3600)
+    header = [*[task(app, "add", 1, 1)] * others, task(app, "wait_for", str(gate))]
+    whole = chord(header, task(app, "total")).apply_async(interval=3600)
+    with Client([cluster.nodes[0].address]) as client:
+        cluster.wait_until(lambda: client.qcount("celery").held == 2, "the tasks that look after the chords wait")
+    gate.touch()
+    assert whole.get(timeout=WAIT_S) == 2 * others + 1
+    with pytest.raises(Exception, match="a part"):
+        broken.get(timeout=WAIT_S)
 
 
 def test_task_whose_process_is_killed_is_done_and_has_one_result(app: Any, tmp_path: Path) -> None:

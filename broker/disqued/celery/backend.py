@@ -17,6 +17,7 @@ from celery.exceptions import ImproperlyConfigured
 from celery.exceptions import TimeoutError as CeleryTimeoutError
 from celery.result import GroupResult, result_from_tuple
 
+from disqued.celery.chords import delivered_after, is_same_cluster, last_tasks
 from disqued.celery.errors import ResultTooLarge
 from disqued.celery.groups import group_key, read_group, store_group
 from disqued.celery.payloads import MOST_STATE_BYTES, complete_state, pack, shorten_state, unpack
@@ -190,7 +191,17 @@ class DisqueBackend(AsyncBackendMixin, Backend):
         self.results.forget(str(task_id))
         self.result_consumer.cancel_for(str(task_id))
 
-    # Groups.
+    # Groups and chords.
+
+    def apply_chord(self, header_result_args: Any, body: Any, **kwargs: Any) -> None:
+        """Publish the task that runs the body of a chord, to be delivered when its header is done."""
+        tasks = last_tasks(self.app.GroupResult(*header_result_args))
+        broker_url = self.app.conf.broker_write_url or self.app.conf.broker_url
+        if not tasks or not is_same_cluster(broker_url, self.url):
+            super().apply_chord(header_result_args, body, **kwargs)
+            return
+        with delivered_after(self.results.add(tasks)):
+            super().apply_chord(header_result_args, body, **(kwargs | {"countdown": 0}))
 
     def _save_group(self, group_id: str, result: GroupResult) -> GroupResult:
         store_group(self.results, str(group_id), self._encoded({"result": result.as_tuple()}))

@@ -82,6 +82,13 @@ class ResultJobs:
         middle = b64encode(blake2b(words, digest_size=18, person=b"disque-result").digest()).decode()
         return JobId(f"D-00000000-{middle}{_SUFFIX}")
 
+    def add(self, keys: Sequence[str]) -> list[JobId]:
+        """Add the jobs of keys before there is a state, so that other jobs can wait for their ends (`after`)."""
+        many = [self._add(key, None) for key in keys]
+        for answer in self._perform(many):
+            _raise_error(answer)
+        return [self.job_id(key) for key in keys]
+
     def store(self, key: str, result: bytes, *, final: bool = True, retain_s: int | None = None) -> None:
         """End the job of a key with a result, which must not be empty.
 

@@ -128,6 +128,8 @@ class Channel(virtual.Channel):
             priority=chosen.priority,
             replicate=chosen.replicate,
             sync=chosen.sync,
+            after=chosen.after,
+            otherwise="run" if chosen.after else None,
         )
 
     def _put_fanout(self, exchange: str, message: envelope.Message, routing_key: str, **_kwargs: Any) -> None:

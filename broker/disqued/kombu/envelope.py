@@ -19,6 +19,8 @@ Message: TypeAlias = dict[str, Any]
 
 TEXT: Final = "utf-8"
 BASE64: Final = "base64"
+AFTER: Final = "disque_after"
+"""The header with the IDs of jobs that must end before the message is delivered. The body of the job is without it."""
 _PRIVATE: Final = ("delivery_tag", "disque_publication")
 """Properties that belong to one delivery or one publish, not to the message."""
 
@@ -41,7 +43,8 @@ def decode_body(body: str, encoding: str | None) -> str | bytes:
 def encode(message: Message) -> bytes:
     """Return the body of the job for a message, whose body was encoded."""
     properties = {name: value for name, value in message["properties"].items() if name not in _PRIVATE}
-    content = {**message, "properties": properties}
+    headers = {name: value for name, value in (message.get("headers") or {}).items() if name != AFTER}
+    content = {**message, "headers": headers, "properties": properties}
     try:
         text: str = dumps(content, ensure_ascii=False)
         return text.encode()

@@ -19,7 +19,7 @@ from hashlib import sha256
 from typing import Any, Final
 from uuid import uuid4
 
-from disqued.kombu.envelope import Message
+from disqued.kombu.envelope import AFTER, Message
 from disqued.kombu.options import TransportOptions
 
 PUBLICATION: Final = "disque_publication"
@@ -54,6 +54,7 @@ class JobOptions:
     priority: int | None
     replicate: int | None
     sync: int | None
+    after: tuple[str, ...] = ()
 
 
 def publication_of(message: Message) -> Publication:
@@ -82,7 +83,13 @@ def job_options(message: Message, began_s: float, options: TransportOptions, nod
         delay_s = ttl_s - 1
     replicate = 1 if transient and options.replicate is None else options.replicate
     return JobOptions(
-        options.retry, ttl_s, delay_s or None, _priority(properties), replicate, _sync(options, replicate, nodes)
+        options.retry,
+        ttl_s,
+        delay_s or None,
+        _priority(properties),
+        replicate,
+        _sync(options, replicate, nodes),
+        tuple(headers.get(AFTER) or ()),
     )
 
 
