@@ -96,6 +96,13 @@ class BaseClient:
         address = self._session.node
         return None if address is None else str(address)
 
+    def use_another_node(self) -> None:
+        """Use another node from the next call on, for example because this one is cut off from the others.
+
+        Calls that are running are not disturbed. If no other node can be reached, the client returns to this one.
+        """
+        self._session.use_another_node()
+
 
 class Method(Generic[C, P, R]):
     """A method of both clients: `build` turns the arguments into a call, `perform` executes the call.

@@ -258,6 +258,13 @@ class Session:
         link.close()
         self._switch_node(link.address)
 
+    def use_another_node(self) -> None:
+        """Leave the node in use, which comes last among the nodes to try."""
+        address = self._nodes.current
+        if address is not None:
+            self._nodes.failed(address)
+            self.drop_idle()
+
     def _idle_link(self) -> Link | None:
         if self._closed.is_set():
             raise ClientClosed("the client is closed")

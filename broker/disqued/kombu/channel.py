@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from queue import Empty
 from typing import Any, Final, Protocol
 
@@ -15,6 +16,7 @@ from disqued.kombu.bindings import Binding, Bindings
 from disqued.kombu.fetching import Fetcher
 from disqued.kombu.leases import Leases, log
 from disqued.kombu.options import TransportOptions
+from disqued.kombu.placing import add_somewhere
 from disqued.kombu.publishing import PUBLICATION, Publication, job_options, publication_of
 from disqued.kombu.qos import QoS
 from disqued.kombu.scheduled import complete
@@ -117,7 +119,8 @@ class Channel(virtual.Channel):
             return
         publication = publication_of(message)
         chosen = job_options(message, publication.began_s, self.options, self._carrier.cluster_size)
-        self.client.add(
+        add = partial(
+            self.client.add,
             queue,
             envelope.encode(message),
             timeout_ms=round(self.options.publish_timeout * 1000),
@@ -131,6 +134,7 @@ class Channel(virtual.Channel):
             after=chosen.after,
             otherwise="run" if chosen.after else None,
         )
+        add_somewhere(self.client, add, self.options.publish_patience)
 
     def _put_fanout(self, exchange: str, message: envelope.Message, routing_key: str, **_kwargs: Any) -> None:
         bindings = self._carrier.bindings

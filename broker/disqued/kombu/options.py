@@ -31,6 +31,7 @@ class TransportOptions:
     replicate: int | None
     sync: int | None
     publish_timeout: float
+    publish_patience: float
     socket_timeout: float
     discover: bool
     prefetch_limit: int
@@ -119,7 +120,14 @@ OPTIONS: Final = (
         "How many copies are confirmed when `delay()` returns; the others follow. By default 2 in a cluster of three "
         "or more nodes, so that one of them can fail, otherwise all.",
     ),
-    Option("publish_timeout", 5.0, _seconds, "Seconds that the broker may take to make those copies."),
+    Option("publish_timeout", 5.0, _seconds, "Seconds that a node may take to make those copies."),
+    Option(
+        "publish_patience",
+        30.0,
+        _seconds,
+        "Seconds for which `delay()` tries the other nodes if a node has too few others for the copies, for example in "
+        "a partition. 0: it fails at once.",
+    ),
     Option("socket_timeout", 5.0, _seconds, "Seconds without an answer after which a node counts as gone."),
     Option(
         "discover",
