@@ -107,11 +107,12 @@ def wait_for_jobs(nodes: Sequence[Running], jobs: int) -> None:
 
 
 class RabbitMQ:
-    """Three nodes of RabbitMQ with the default configuration, which keep quorum queues on disk."""
+    """Nodes of RabbitMQ with the default configuration, which keep quorum queues and persistent messages on disk."""
 
     broker = Broker(name="rabbitmq quorum", protocol="amqp", program="", arguments=(), package="rabbitmq-server")
 
-    def __init__(self) -> None:
+    def __init__(self, count: int = NODES) -> None:
+        self._count = count
         self._directory = tempfile.TemporaryDirectory(prefix="disqued-bench-")
         self._home = Path(self._directory.name)
         self._servers: list[LocalProcess] = []
@@ -127,9 +128,9 @@ class RabbitMQ:
         cookie.write_text("bench")
         cookie.chmod(0o600)
         try:
-            for number in range(1, NODES + 1):
+            for number in range(1, self._count + 1):
                 self._start(number)
-            _until(lambda: self._running() == NODES, "the nodes of RabbitMQ form a cluster", self)
+            _until(lambda: self._running() == self._count, "the nodes of RabbitMQ form a cluster", self)
         except BaseException:
             self.__exit__()
             raise
@@ -185,7 +186,10 @@ class RabbitMQ:
         lines = [
             f"listeners.tcp.1 = 127.0.0.1:{port}",
             "cluster_formation.peer_discovery_backend = classic_config",
-            *(f"cluster_formation.classic_config.nodes.{other} = bench{other}@localhost" for other in (1, 2, 3)),
+            *(
+                f"cluster_formation.classic_config.nodes.{other} = bench{other}@localhost"
+                for other in range(1, self._count + 1)
+            ),
         ]
         (self._home / f"node{number}.conf").write_text("\n".join(lines) + "\n")
         (self._home / "plugins").write_text("[].\n")
