@@ -1,12 +1,13 @@
-# The images: `broker` (the server and its command line), `operator` (also the operator and kubectl-disque) and `spark`
-# (PySpark with the connector and the pipelines). Build them with `make image`. docs/operations/image.md describes their
-# contents and size, and why they have no shell.
+# The images: `broker` (the server and its command line), `operator` (also the operator and kubectl-disque), `spark`
+# (PySpark with the connector and the pipelines) and `example` (workers of examples/photos). `make image` builds the first
+# three. docs/operations/image.md describes their contents and size, and why they have no shell.
 #
 #   tools ── wheel ──┬── broker-files ───┐
 #     │              ├── operator-files ─┤
-#     │              └── spark-files ────┤
+#     │              ├── spark-files ────┤
+#     │              └── example-files ──┤
 #     ├── java ──────────────────────────┤
-#     └── python ── runtime ─────────────┴── spark, operator, broker
+#     └── python ── runtime ─────────────┴── spark, example, operator, broker
 #
 # Any image based on Debian with Python 3.11 or newer and pip. Only its Python is copied to the images.
 ARG BASE_IMAGE=docker.io/library/python:3.13-slim
@@ -45,6 +46,8 @@ RUN python3 rootfs.py /rootfs && mkdir /empty
 # Environments are built at their final path, because their programs contain it.
 FROM tools AS environment
 COPY --from=wheel /wheel /wheel
+# The adapters, whose frameworks only the image of their workers has.
+ENV WITHOUT="-disqued.celery -disqued.dramatiq -disqued.kombu"
 
 FROM environment AS broker-files
 COPY image/trim.py image/imports.py ./
@@ -52,7 +55,7 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     python3 -m venv --without-pip /opt/disque \
  && python3 locked.py /opt/disque/bin/python requirements.lock "$(echo /wheel/*.whl)[backup,cli]" \
  && python3 trim.py /opt/disque \
- && /opt/disque/bin/python imports.py disqued
+ && /opt/disque/bin/python imports.py disqued $WITHOUT
 
 FROM environment AS operator-files
 COPY image/trim.py image/imports.py ./
@@ -60,7 +63,7 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     python3 -m venv --without-pip /opt/disque \
  && python3 locked.py /opt/disque/bin/python requirements.lock "$(echo /wheel/*.whl)[backup,cli,operator]" \
  && python3 trim.py /opt/disque \
- && /opt/disque/bin/python imports.py disqued disque_operator
+ && /opt/disque/bin/python imports.py disqued disque_operator $WITHOUT
 
 # PySpark, other dependencies and the compiled wheel: a large layer that seldom changes.
 FROM environment AS spark-packages
@@ -83,7 +86,15 @@ RUN ours="/ours$(echo /opt/disque/lib/python3*/site-packages)" \
  && ln -s sparkentry /ours/opt/disque/bin/spark-submit \
  && ln -s "${ours#/ours}/pipelines" /ours/opt/disque/pipelines \
  && cp -r /ours/. / \
- && /opt/disque/bin/python imports.py disqued pyspark_disque pyspark_disque_aof pipelines
+ && /opt/disque/bin/python imports.py disqued pyspark_disque pyspark_disque_aof pipelines $WITHOUT
+
+# Workers of the example application: Celery with this broker. A model for the image of your own workers.
+FROM environment AS example-files
+RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
+    python3 -m venv --without-pip /opt/disque \
+ && python3 locked.py /opt/disque/bin/python requirements.lock "$(echo /wheel/*.whl)[celery]" pillow
+COPY image/trim.py ./
+RUN python3 trim.py /opt/disque
 
 FROM tools AS java
 RUN mkdir -p /usr/share/man/man1 \
@@ -121,6 +132,13 @@ LABEL org.opencontainers.image.title="disqued-spark" \
       org.opencontainers.image.revision="${REVISION}" \
       org.opencontainers.image.created="${CREATED}" \
       org.opencontainers.image.base.name="${BASE_IMAGE}"
+
+FROM runtime AS example
+COPY --from=example-files /opt/disque /opt/disque
+COPY examples /opt/examples
+ENV PYTHONPATH=/opt/examples
+RUN ["python3", "-c", "import photos.tasks, photos.web, disqued.kombu, disqued.celery"]
+CMD ["celery", "-A", "photos.app", "worker"]
 
 FROM runtime AS operator
 COPY --from=operator-files /opt/disque /opt/disque

@@ -1,8 +1,8 @@
 """`make e2e`: provide a Kubernetes cluster and the images, and run the end-to-end tests.
 
-If KUBECONFIG is set, the tests use that cluster. E2E_IMAGE, E2E_NEXT_IMAGE, E2E_OPERATOR_IMAGE and E2E_SPARK_IMAGE then
-name images that the cluster has or can pull. Alternatively, E2E_BUILD is a command that builds an image and makes it
-available to the cluster: `$E2E_BUILD TAG $E2E_BUILD_ARGS .`.
+If KUBECONFIG is set, the tests use that cluster. E2E_IMAGE, E2E_NEXT_IMAGE, E2E_OPERATOR_IMAGE, E2E_SPARK_IMAGE and
+E2E_EXAMPLE_IMAGE then name images that the cluster has or can pull. Alternatively, E2E_BUILD is a command that builds
+an image and makes it available to the cluster: `$E2E_BUILD TAG $E2E_BUILD_ARGS .`.
 Otherwise `kind` creates a cluster, which is deleted at the end unless E2E_KEEP is set.
 
     make e2e                               run all tests
@@ -32,6 +32,7 @@ IMAGES: Final = (
     ("E2E_NEXT_IMAGE", "localhost/disqued:e2e-next", "broker"),
     ("E2E_OPERATOR_IMAGE", "localhost/disque-operator:e2e", "operator"),
     ("E2E_SPARK_IMAGE", "localhost/disqued-spark:e2e", "spark"),
+    ("E2E_EXAMPLE_IMAGE", "localhost/disqued-example:e2e", "example"),
 )
 """For each image: its environment variable, its tag when built here, and its target in the Dockerfile."""
 API_MANIFEST: Final = "/etc/kubernetes/manifests/kube-apiserver.yaml"
@@ -46,8 +47,8 @@ NO_KUBERNETES: Final = """\
 no Kubernetes cluster to test against: set KUBECONFIG to a cluster that may be disrupted (nodes are drained, pods are
 killed), or install kind and docker to create one"""
 NO_IMAGE: Final = """\
-KUBECONFIG is set, but no images to test: set E2E_IMAGE, E2E_NEXT_IMAGE, E2E_OPERATOR_IMAGE and E2E_SPARK_IMAGE to
-images that the cluster can pull, or E2E_BUILD to a command that builds and loads an image
+KUBECONFIG is set, but no images to test: set E2E_IMAGE, E2E_NEXT_IMAGE, E2E_OPERATOR_IMAGE, E2E_SPARK_IMAGE and
+E2E_EXAMPLE_IMAGE to images that the cluster can pull, or E2E_BUILD to a command that builds and loads an image
 ($E2E_BUILD TAG $E2E_BUILD_ARGS .)"""
 
 

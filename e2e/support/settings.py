@@ -28,6 +28,8 @@ class Settings:
     """E2E_OPERATOR_IMAGE: image of the operator."""
     spark_image: str
     """E2E_SPARK_IMAGE: image of Spark drivers and executors."""
+    example_image: str
+    """E2E_EXAMPLE_IMAGE: image of the example application."""
     node_stop: str
     """E2E_NODE_STOP: shell command that stops the node $NODE immediately."""
     node_start: str
@@ -49,6 +51,7 @@ class Settings:
             next_image=environ.get("E2E_NEXT_IMAGE", f"{image}-next"),
             operator_image=environ.get("E2E_OPERATOR_IMAGE", "localhost/disque-operator:e2e"),
             spark_image=environ.get("E2E_SPARK_IMAGE", "localhost/disqued-spark:e2e"),
+            example_image=environ.get("E2E_EXAMPLE_IMAGE", "localhost/disqued-example:e2e"),
             node_stop=environ.get("E2E_NODE_STOP", ""),
             node_start=environ.get("E2E_NODE_START", ""),
             api_stop=environ.get("E2E_API_STOP", ""),

@@ -32,11 +32,11 @@ def test_default_target_is_the_broker() -> None:
 def test_images_are_built_from_scratch() -> None:
     parents = {name: base for base, name in STAGES}
     assert parents["runtime"] == "scratch"
-    assert [name for name, base in parents.items() if base == "runtime"] == ["spark", "operator", "broker"]
+    assert [name for name, base in parents.items() if base == "runtime"] == ["spark", "example", "operator", "broker"]
 
 
 def test_programs_are_started_without_a_shell() -> None:
-    for name in ("spark", "operator", "broker"):
+    for name in ("spark", "example", "operator", "broker"):
         for line in re.findall(r"^(?:RUN|CMD|ENTRYPOINT) (.*)$|^HEALTHCHECK .*CMD (.*)$", stage(name), re.MULTILINE):
             assert "".join(line).startswith("["), line
 
