@@ -73,6 +73,11 @@ def open_dead_letter(page: Page) -> None:
     page.locator("#dead-jobs button.link").first.click()
 
 
+def see_schedules(page: Page) -> None:
+    """Wait for the schedules and their buttons."""
+    page.get_by_role("button", name="Resume: webhook-retries").wait_for()
+
+
 def open_task(page: Page) -> None:
     """Go to the page of the only job that waits for others."""
     page.locator("#jobs-state").select_option("held")
@@ -87,6 +92,7 @@ PICTURES = (
     Picture("console-overview-dark", 1280, 1000, dark=True),
     Picture("console-queue", 1280, 1500, target=f"#queue={PAUSED}", act=choose_jobs),
     Picture("console-dead", 1280, 1000, target="#dead", act=open_dead_letter),
+    Picture("console-schedules", 1280, 520, target="#schedules", act=see_schedules),
     Picture("console-job", 1280, 630, target="#queue=transform", act=open_task),
     Picture("console-phone", 390, 844, dark=True),
     Picture("console-phone-queue", 390, 844, target="#queue=mail"),
@@ -111,6 +117,7 @@ def take(directory: Path, warm_up_s: float) -> list[Path]:
     with tempfile.TemporaryDirectory() as home, cluster(Path(home)) as (ports, http_port):
         workers = [partial(consume, ports[at % len(ports)], queue) for at, queue in enumerate(CONSUMED)]
         bury(ports[0])
+        schedule(ports[0])
         plan(ports[0])
         for work in (*workers, *(partial(produce, port, len(ports)) for port in ports)):
             threading.Thread(target=work, daemon=True).start()
@@ -182,6 +189,16 @@ def produce(port: int, producers: int) -> None:
                     body = {"to": f"user{next(numbers)}@example.org", "template": "welcome", "language": "en"}
                     producer.add(queue, json.dumps(body), replicate=2)
             time.sleep(0.2)
+
+
+def schedule(port: int) -> None:
+    """Set some schedules, one of which is paused."""
+    with Client([f"127.0.0.1:{port}"]) as client:
+        client.schedule_set("nightly-report", "0 3 * * 1-5", "reports", "sales", zone="Europe/Berlin", missed="once")
+        client.schedule_set("cleanup", "every 15 m", "maintenance", "cleanup")
+        client.schedule_set("heartbeat", "every 2 s", "reports", "heartbeat", maxlen=1, ttl_s=60)
+        client.schedule_set("webhook-retries", "@hourly", "webhooks", "retry", strict=False)
+        client.schedule_pause("webhook-retries")
 
 
 def bury(port: int) -> None:

@@ -145,6 +145,30 @@ def test_settings_of_a_queue_are_shown_with_their_origin(open_node: OpenNode, lo
     expect(page.locator("#settings tbody tr", has_text="backoff")).to_contain_text("1000 60000")
 
 
+def test_schedules_are_shown_run_paused_and_resumed(open_node: OpenNode, look: Look) -> None:
+    node = open_node("--http-actions", "yes")
+    node.call("SCHEDULE", "<b>night", "SET", "0 3 * * *", "mail", "body", "TZ", "Europe/Berlin")
+    node.call("SCHEDULE", "old", "SET", "@daily", "mail", "body")
+    page = look(node)
+    page.get_by_role("link", name="Schedules").click()
+    expect(page.locator("#schedules-note")).to_have_text("2 schedules.")
+    night = page.locator("#schedules-table tbody tr", has_text="<b>night")
+    expect(night).to_contain_text("0 3 * * * Europe/Berlin")
+    expect(night.locator(".chip")).to_have_text("active")
+    page.get_by_role("button", name="Run now: <b>night").click()
+    page.locator("#confirm-yes").click()
+    expect(page.locator("#live")).to_have_text("Job added.")
+    assert node.call("QLEN", "mail") == 1
+    page.get_by_role("button", name="Pause: <b>night").click()
+    page.locator("#confirm-yes").click()
+    expect(night.locator(".chip")).to_have_text("paused")
+    page.get_by_role("button", name="Resume: <b>night").click()
+    page.locator("#confirm-yes").click()
+    expect(night.locator(".chip")).to_have_text("active")
+    page.get_by_role("link", name="All queues").last.click()
+    expect(page.locator("#overview")).to_be_visible()
+
+
 # --- actions ----------------------------------------------------------------------------------------------------------
 
 

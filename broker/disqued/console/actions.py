@@ -7,8 +7,9 @@
 {"action": "move", "jobs": ["D-…", …], "queue": "mail"}
 {"action": "redrive", "queue": "mail.dead", "rate": 100, "reason": "…", all of the queue without a reason}
 {"action": "cancel-redrive", "queue": "mail.dead"}
+{"action": "schedule", "name": "nightly", "change": "run" | "pause" | "resume"}
 
-Names of queues and reasons are keys (`console.text`).
+Names of queues and schedules, and reasons are keys (`console.text`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ MAX_RATE: Final = 1_000_000
 MAX_BYTES: Final = 4096
 """Maximum length of the JSON text."""
 _PAUSES: Final = ("in", "out", "all", "none")
+_CHANGES: Final = ("run", "pause", "resume")
 
 
 class InvalidActionError(ValueError):
@@ -89,6 +91,13 @@ def _cancel_redrive(asked: Mapping[str, Any]) -> list[bytes]:
     return [b"redrive", name_of(queue), b"CANCEL"]
 
 
+def _schedule(asked: Mapping[str, Any]) -> list[bytes]:
+    name, change = asked.get("name"), asked.get("change")
+    if not isinstance(name, str) or change not in _CHANGES:
+        raise InvalidActionError(f"invalid schedule; give a name and one of: {', '.join(_CHANGES)}")
+    return [b"schedule", name_of(name), change.upper().encode()]
+
+
 def pattern_of(text: bytes) -> bytes:
     """Return the pattern that matches this text only; of a long one, all texts with the same beginning."""
     parts = [re.sub(rb"[*?\[\\]", rb"\\\g<0>", text[at : at + 1]) for at in range(len(text))]
@@ -107,4 +116,5 @@ _ACTIONS: Final = {
     "move": _move,
     "redrive": _redrive,
     "cancel-redrive": _cancel_redrive,
+    "schedule": _schedule,
 }

@@ -36,8 +36,10 @@ from disqued.console.jobs import (
     Search,
 )
 from disqued.console.live import Live
+from disqued.console.schedules import schedules_of
 from disqued.console.selection import MAX_SELECTED, SORTS, QueueSelection
 from disqued.console.text import fields_of
+from disqued.core.cluster.entrykinds import MOST_SCHEDULE_BYTES as MAX_SCHEDULE_BYTES
 from disqued.core.commands.entry import CommandEntry
 from disqued.httproutes import (
     BAD_REQUEST,
@@ -84,6 +86,7 @@ class Console:
             Route("/console/graph", self._graph, MAX_PENDING, listed=False),
             Route("/console/redrive", self._redrive, MAX_PENDING, listed=False),
             Route("/console/settings", self._settings, MAX_PENDING, listed=False),
+            Route("/console/schedules", self._schedules, MAX_PENDING, listed=False),
             Route("/console/act", self._act, MAX_PENDING, ("POST",), actions.MAX_BYTES, listed=False),
         )
 
@@ -172,6 +175,16 @@ class Console:
     def _redrive(self, node: Node, exchange: Exchange) -> None:
         """Send how far the REDRIVE of a queue is."""
         self._ask_about(node, exchange, b"redrive", b"STATUS", lambda reply: {"redrive": redrive_status(reply)})
+
+    def _schedules(self, node: Node, exchange: Exchange) -> None:
+        """Send the schedules of the cluster."""
+
+        def read(reply: Reply) -> dict[str, Any]:
+            return {"schedules": schedules_of(reply), "now_ms": int(node.state.now_ms)}
+
+        calls = self._authorize(node, exchange, MAX_SCHEDULE_BYTES)
+        if calls is not None:
+            calls.ask([[b"schedule", b"*", b"SHOW"]], lambda replies: _send_facts(exchange, replies[0], read))
 
     def _ask_about(
         self, node: Node, exchange: Exchange, command: bytes, what: bytes, read: Callable[[Reply], dict[str, Any]]

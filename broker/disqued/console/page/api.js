@@ -51,6 +51,10 @@ export async function getRedrive(fields) {
   return (await ask(`console/redrive?${query(fields)}`)).json();
 }
 
+export async function getSchedules() {
+  return (await ask("console/schedules")).json();
+}
+
 export async function act(action) {
   const own = { "Content-Type": "application/json", "X-Disque-Console": "1" };
   return (await ask("console/act", { method: "POST", body: JSON.stringify(action), headers: own })).json();

@@ -10,6 +10,7 @@ import { JobView } from "./job.js";
 import { NodeView } from "./node.js";
 import { QueueView } from "./queue.js";
 import { QueuesView } from "./queues.js";
+import { SchedulesView } from "./schedules.js";
 import { startTheme } from "./theme.js";
 
 const MOST = 50;
@@ -26,6 +27,7 @@ const queuesView = new QueuesView(histories);
 const queueView = new QueueView(histories, report);
 const deadView = new DeadView(report);
 const jobView = new JobView();
+const schedulesView = new SchedulesView(report);
 
 let stop = null;
 let paused = false;
@@ -91,6 +93,7 @@ function take(update) {
   queuesView.show(update, byId("match").value.trim());
   queueView.show(update);
   deadView.take(update);
+  schedulesView.take(update);
   jobView.take();
 }
 
@@ -153,12 +156,16 @@ function navigate() {
   const key = queueKey();
   const id = jobId();
   const dead = location.hash === "#dead";
-  byId("overview").hidden = dead || key !== null || id !== null;
+  const schedules = location.hash === "#schedules";
+  byId("overview").hidden = dead || schedules || key !== null || id !== null;
   byId("job").hidden = id === null;
   if (id === null) jobView.close();
   else jobView.open(id);
   byId("queue").hidden = key === null;
   byId("dead").hidden = !dead;
+  byId("schedules").hidden = !schedules;
+  if (schedules) schedulesView.open();
+  else schedulesView.close();
   if (dead) deadView.open();
   else deadView.close();
   if (key === null) queueView.close();
