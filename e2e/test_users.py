@@ -100,6 +100,32 @@ def test_queue_is_paused_on_all_members_and_restored(cluster: DisqueCluster, kub
     poll(lambda: states() == {b"none"}, "the queue is resumed", APPLIED_S)
 
 
+def test_schedule_is_set_on_all_members_and_removed_with_its_resource(cluster: DisqueCluster, kube: Kube) -> None:
+    spec = {"when": "every 5 s", "queue": "ticks", "body": "tick", "job": {"ttlSeconds": 60}}
+    declare(kube, cluster, "DisqueSchedule", "ticker", **spec)
+
+    def states() -> set[str]:
+        found = set()
+        with cluster.brokers() as brokers:
+            for broker in brokers:
+                rows = broker.call("SCHEDULE", "*", "SHOW")
+                found |= {row[row.index(b"state") + 1].decode() for row in rows} or {"none"}
+        return found
+
+    def ticks() -> int:
+        with cluster.brokers() as brokers:
+            return sum(int(broker.call("QLEN", "ticks")) for broker in brokers)
+
+    poll(lambda: states() == {"active"}, "all members have the schedule", APPLIED_S)
+    poll(lambda: reason(kube, cluster, "DisqueSchedule", "ticker") == "Applied", "it is applied", APPLIED_S)
+    poll(lambda: ticks() > 0, "it runs", APPLIED_S)
+    with cluster.broker(1) as broker:
+        broker.call("SCHEDULE", "ticker", "PAUSE")
+    poll(lambda: states() == {"active"}, "the change is undone", APPLIED_S)
+    kube.delete("DisqueSchedule", "ticker", cluster.namespace)
+    poll(lambda: states() == {"none"}, "the schedule is removed", APPLIED_S)
+
+
 SETTINGS: Final = {
     "retrySeconds": 60,
     "ttlSeconds": 86400,
@@ -181,6 +207,10 @@ def test_settings_of_a_queue_are_on_all_members_restored_and_removed(cluster: Di
         ),
         ("DisqueUser", {"limits": {"connections": -1}}, "connections"),
         ("DisqueUser", {"deletionPolicy": "Orphan"}, "deletionPolicy"),
+        ("DisqueSchedule", {"when": "", "queue": "q"}, "when"),
+        ("DisqueSchedule", {"when": "every 5 m", "queue": "q", "timeZone": "UTC"}, "timeZone is of use with a cron"),
+        ("DisqueSchedule", {"when": "@daily", "queue": "q", "scheduleName": "a*"}, "scheduleName"),
+        ("DisqueSchedule", {"when": "@daily", "queue": "q", "job": {"ttlSeconds": 0}}, "ttlSeconds"),
         ("DisqueQueue", {"pause": "Sometimes"}, "pause"),
         ("DisqueQueue", {"queueName": ""}, "queueName"),
         ("DisqueQueue", {"settings": {"maxlen": 0}}, "maxlen"),
@@ -192,7 +222,7 @@ def test_settings_of_a_queue_are_on_all_members_restored_and_removed(cluster: Di
         ("DisqueQueue", {"onDrift": "Ignore"}, "onDrift"),
     ],
 )
-def test_invalid_user_or_queue_is_rejected(
+def test_invalid_user_queue_or_schedule_is_rejected(
     cluster: DisqueCluster, kube: Kube, kind: str, spec: dict[str, Any], says: str
 ) -> None:
     with pytest.raises(ApiException, match=says):

@@ -1,12 +1,13 @@
-"""The reference pages of DisqueUser, DisqueQueue and DisqueBackup."""
+"""The reference pages of DisqueUser, DisqueQueue, DisqueSchedule and DisqueBackup."""
 
 from __future__ import annotations
 
 from disque_operator import names
-from disque_operator.schema.definition import BACKUP, QUEUE, USER, Resource
+from disque_operator.schema.definition import BACKUP, QUEUE, SCHEDULE, USER, Resource
 from docs.generate.disquecluster import described, rows_of_spec, rows_of_status
 
 _USERS = "[users and queues on Kubernetes](howto/kubernetes-users.md)"
+_SCHEDULES = "[schedules](howto/schedules.md#on-kubernetes)"
 _BACKUPS = "[backups on Kubernetes](howto/backup.md#on-kubernetes)"
 
 
@@ -48,6 +49,11 @@ def user_page() -> str:
 def queue_page() -> str:
     """Return the text of the page of DisqueQueue."""
     return _page(QUEUE)
+
+
+def schedule_page() -> str:
+    """Return the text of the page of DisqueSchedule."""
+    return _page(SCHEDULE, _SCHEDULES)
 
 
 def backup_page() -> str:

@@ -15,6 +15,7 @@ PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "disquecluster.md": disquecluster.page,
     "disquebackup.md": declared.backup_page,
     "disquequeue.md": declared.queue_page,
+    "disqueschedule.md": declared.schedule_page,
     "disqueuser.md": declared.user_page,
     "http-api.md": httpapi.page,
     "metrics.md": metrics.page,

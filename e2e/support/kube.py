@@ -61,6 +61,7 @@ PATHS: Final = {
     "DisqueCluster": ("apis/disque.dev/v1alpha1", "disqueclusters"),
     "DisqueUser": ("apis/disque.dev/v1alpha1", "disqueusers"),
     "DisqueQueue": ("apis/disque.dev/v1alpha1", "disquequeues"),
+    "DisqueSchedule": ("apis/disque.dev/v1alpha1", "disqueschedules"),
     "DisqueBackup": ("apis/disque.dev/v1alpha1", "disquebackups"),
 }
 CLUSTER_WIDE: Final = frozenset(

@@ -32,6 +32,9 @@ _ONCE: Final = Backoff(attempts=1)
 _ABOUT_AUTH: Final = ("no password is set", "invalid password")
 """Parts of the error messages of AUTH."""
 _ABOUT_USERS: Final = (("ACL", "LIST"), ("ACL", "CAT"), ("ACL", "CAT", "all"))
+_NO_SCHEDULE: Final = "there is no schedule"
+"""Part of the error message of a broker that does not have a schedule."""
+_OF_SCHEDULE: Final = ("when", "zone", "queue", "body", "options", "missed", "strict")
 _NO_ACL: Final = "unknown command"
 """Part of the error message of a broker that has no ACL command."""
 
@@ -72,6 +75,8 @@ class Asked:
     """Whether its users are compared."""
     queues: Collection[str] = ()
     """The queues whose settings are compared."""
+    schedules: Collection[str] = ()
+    """The schedules that are compared."""
 
 
 async def query(
@@ -97,6 +102,7 @@ async def query(
         *(("CONFIG", "GET", name) for name in asked.directives),
         *(("PAUSE", queue, "STATE") for queue in asked.queues),
         *(("QCONF", queue, "GET") for queue in asked.queues),
+        *(("SCHEDULE", name, "SHOW") for name in asked.schedules),
         *(_ABOUT_USERS if asked.users else ()),
         ("ACL", "GETUSER", "default"),
     )
@@ -209,7 +215,8 @@ def _broker(pod: str, replies: Sequence[Reply | DisqueError], asked: Asked, now_
     info, hello, nodes, leaving, *more, user = replies
     settings, more = more[: len(asked.directives)], more[len(asked.directives) :]
     pauses, more = more[: len(asked.queues)], more[len(asked.queues) :]
-    queue_settings, about_users = more[: len(asked.queues)], more[len(asked.queues) :]
+    queue_settings, more = more[: len(asked.queues)], more[len(asked.queues) :]
+    schedules, about_users = more[: len(asked.schedules)], more[len(asked.schedules) :]
     fields = _info_fields(_text(info))
     version = fields.get("disqued_version") or fields.get("disque_version", "")
     uptime_s = _number(fields, "uptime_in_seconds")
@@ -251,7 +258,21 @@ def _broker(pod: str, replies: Sequence[Reply | DisqueError], asked: Asked, now_
             for queue, reply in zip(asked.queues, queue_settings, strict=True)
             if isinstance(reply, list)
         },
+        schedules={
+            name: _schedule(reply)
+            for name, reply in zip(asked.schedules, schedules, strict=True)
+            if isinstance(reply, list) or _NO_SCHEDULE in str(reply)
+        },
     )
+
+
+def _schedule(reply: Reply | DisqueError) -> dict[str, str]:
+    """Return what the reply to SCHEDULE SHOW says that a spec decides; nothing if the schedule is not set."""
+    if not isinstance(reply, list):
+        return {}
+    found = dict(zip(map(_text, reply[::2]), reply[1::2], strict=True))
+    fields = {name: _text(found[name]) for name in _OF_SCHEDULE}
+    return fields | {"paused": "yes" if _text(found["state"]) == "paused" else "no"}
 
 
 def _settings_of(queue: str, reply: list[Reply]) -> dict[str, str]:

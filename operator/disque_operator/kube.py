@@ -53,6 +53,7 @@ KINDS: Final = {
     names.KIND: _Kind(names.API_VERSION, names.PLURAL),
     names.USER_KIND: _Kind(names.API_VERSION, names.USER_PLURAL),
     names.QUEUE_KIND: _Kind(names.API_VERSION, names.QUEUE_PLURAL),
+    names.SCHEDULE_KIND: _Kind(names.API_VERSION, names.SCHEDULE_PLURAL),
     names.BACKUP_KIND: _Kind(names.API_VERSION, names.BACKUP_PLURAL),
     "Certificate": _Kind("cert-manager.io/v1", "certificates"),
     "ConfigMap": _Kind("v1", "configmaps"),

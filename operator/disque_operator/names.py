@@ -18,9 +18,11 @@ USER_KIND: Final = "DisqueUser"
 USER_PLURAL: Final = "disqueusers"
 QUEUE_KIND: Final = "DisqueQueue"
 QUEUE_PLURAL: Final = "disquequeues"
+SCHEDULE_KIND: Final = "DisqueSchedule"
+SCHEDULE_PLURAL: Final = "disqueschedules"
 BACKUP_KIND: Final = "DisqueBackup"
 BACKUP_PLURAL: Final = "disquebackups"
-DECLARED: Final = (USER_KIND, QUEUE_KIND, BACKUP_KIND)
+DECLARED: Final = (USER_KIND, QUEUE_KIND, SCHEDULE_KIND, BACKUP_KIND)
 """The kinds of resources that name their cluster in `spec.clusterRef`."""
 API_VERSION: Final = f"{GROUP}/{VERSION}"
 MANAGER: Final = "disque-operator"
@@ -247,6 +249,11 @@ def cluster_of(resource: Mapping[str, Any]) -> str:
 def queue_of(resource: Mapping[str, Any]) -> str:
     """Return the queue of a DisqueQueue."""
     return str((resource.get("spec") or {}).get("queueName") or resource["metadata"]["name"])
+
+
+def schedule_of(resource: Mapping[str, Any]) -> str:
+    """Return the name of the schedule of a DisqueSchedule."""
+    return str((resource.get("spec") or {}).get("scheduleName") or resource["metadata"]["name"])
 
 
 def disruption_budget(cluster: str) -> str:

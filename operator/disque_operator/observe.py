@@ -255,14 +255,16 @@ async def observe_cluster(
     files = read_files(_data(tls_secret)) if tls_secret is not None else None
     context = _context(spec, found, files)
     asked = [pod for pod in pods if pod.ip and pod.phase == "Running"]
-    kept = {kind: kept_in(auth, kind, now_s) for kind in ("users", "queues")}
+    kept = {kind: kept_in(auth, kind, now_s) for kind in ("users", "queues", "schedules")}
     labelled = {name: item for (kind, name), item in found.by_name.items() if kind == "Secret"}
     users = declared(found.by_name, names.USER_KIND, {**found.user_secrets, **labelled})
     declared_queues = declared(found.by_name, names.QUEUE_KIND, {})
+    declared_schedules = declared(found.by_name, names.SCHEDULE_KIND, {})
     questions = Asked(
         sorted({*ALWAYS_ASKED, *resources.settings(spec)}),
         users=bool(users or kept["users"]),
         queues=sorted({*(names.queue_of(queue.resource) for queue in declared_queues), *kept["queues"]}),
+        schedules=sorted({*(names.schedule_of(one.resource) for one in declared_schedules), *kept["schedules"]}),
     )
     answers = await asyncio.gather(*(_ask(spec, pod, address(pod), keys, questions, now_s, context) for pod in asked))
     known = {member.get("pod"): member.get("nodeId") or "" for member in status.get("members") or ()}
@@ -290,10 +292,12 @@ async def observe_cluster(
         children={**found.by_name, **{("Certificate", one["metadata"]["name"]): one for one in found.requested or ()}},
         users=users,
         queues=declared_queues,
+        schedules=declared_schedules,
         backups=declared(found.by_name, names.BACKUP_KIND, {}),
         runs=runs_of(found.by_name, now_s),
         kept_users=kept["users"],
         kept_queues=kept["queues"],
+        kept_schedules=kept["schedules"],
         quota=_quota(found.refusals, now_s),
         status=status,
         foreign_budgets=tuple(_foreign_budgets(found)),
@@ -518,7 +522,7 @@ def _authorities(secret: Json | None, now_s: float) -> Authorities | None:
 
 
 def kept_in(secret: Json | None, kind: str, now_s: float) -> dict[str, Kept]:
-    """Return what the Secret keeps about users or queues."""
+    """Return what the Secret keeps about users, queues or schedules."""
     try:
         entries = json.loads(_data(secret).get(KEPT_KEY) or "{}").get(kind) or {}
     except ValueError:

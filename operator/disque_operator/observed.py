@@ -143,6 +143,8 @@ class Broker:
     """`none`, `in`, `out` or `all`, by queue, for the queues that resources name."""
     settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """What is set for exactly these queues (QCONF), without `pause`; no entry if the broker does not know QCONF."""
+    schedules: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """What these schedules do, empty if they are not set; no entry if the broker does not know SCHEDULE."""
 
 
 @dataclass(frozen=True)
@@ -230,7 +232,7 @@ class Revert:
 
 @dataclass(frozen=True)
 class Declared:
-    """A DisqueUser, a DisqueQueue or a DisqueBackup of the cluster."""
+    """A DisqueUser, DisqueQueue, DisqueSchedule or DisqueBackup of the cluster."""
 
     resource: Json
     """The object, without its managed fields."""
@@ -240,7 +242,7 @@ class Declared:
 
 @dataclass(frozen=True)
 class Kept:
-    """What the Secret `names.auth_secret` keeps about a user or a queue, for when its resource is deleted."""
+    """What the Secret `names.auth_secret` keeps about a user, queue or schedule, for when its resource is deleted."""
 
     uid: str
     """The UID of the resource."""
@@ -295,6 +297,8 @@ class Observed:
     """The DisqueUsers of the cluster, the oldest first."""
     queues: tuple[Declared, ...] = ()
     """The DisqueQueues of the cluster, the oldest first."""
+    schedules: tuple[Declared, ...] = ()
+    """The DisqueSchedules of the cluster, the oldest first."""
     backups: tuple[Declared, ...] = ()
     """The DisqueBackups of the cluster, the oldest first."""
     runs: tuple[Run, ...] = ()
@@ -303,6 +307,8 @@ class Observed:
     """By the name of the user."""
     kept_queues: Mapping[str, Kept] = field(default_factory=dict)
     """By the name of the queue."""
+    kept_schedules: Mapping[str, Kept] = field(default_factory=dict)
+    """By the name of the schedule."""
     expandable: Mapping[str, bool] = field(default_factory=dict)
     """Whether the StorageClasses of claims that are too small can expand volumes, as far as they could be read."""
     children: Mapping[tuple[str, str], Json] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The `status` of a `DisqueUser`, of a `DisqueQueue` and of a `DisqueBackup` as models."""
+"""The `status` of a `DisqueUser`, `DisqueQueue`, `DisqueSchedule` and `DisqueBackup` as models."""
 
 from __future__ import annotations
 
@@ -40,6 +40,13 @@ class QueueStatus(PartStatus):
     applied_generation: int = Field(
         default=0, description="The generation of the resource whose settings all members have had."
     )
+
+
+class ScheduleStatus(PartStatus):
+    """The observed state of the schedule."""
+
+    schedule_name: str = Field(default="", description="The name of the schedule.")
+    applied_generation: int = Field(default=0, description="The generation of the resource that all members have had.")
 
 
 class BackupRunStatus(PartStatus):

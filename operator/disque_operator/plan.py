@@ -18,7 +18,7 @@ round observes again and continues from there.
 11. `children`: create and restore objects
 12. `rollout`: replace pods, one at a time
 13. `settings`: directives that change at run time
-14. `users`, `queues`: DisqueUsers and DisqueQueues of the cluster
+14. `users`, `queues`, `schedules`: DisqueUsers, DisqueQueues and DisqueSchedules of the cluster
 15. `claims`: expand claims
 16. `backups`, `ondemand`: the CronJob that makes backups, and DisqueBackups
 17. `exposure`: the services for clients outside of Kubernetes
@@ -49,6 +49,7 @@ from disque_operator import (
     queues,
     rollout,
     scale,
+    schedules,
     settings,
     updates,
     users,
@@ -164,6 +165,7 @@ def _decide(view: ClusterView, fresh: str) -> _Decided:
     update = updates.decide(view, guard.mode)
     user = users.decide(view, fresh, certificate.wanted.trusted)
     queue = queues.decide(view)
+    schedule = schedules.decide(view)
     run = Execution(update.image, view.observed.platform)
     restored = bootstrap.decide(view, run)
     wanted = Wanted(
@@ -181,6 +183,7 @@ def _decide(view: ClusterView, fresh: str) -> _Decided:
         view.observed.operator_namespace,
         users=user.kept,
         queues=queue.kept,
+        schedules=schedule.kept,
         platform=view.observed.platform,
         waits_for_restore=restored.waits,
     )
@@ -189,7 +192,7 @@ def _decide(view: ClusterView, fresh: str) -> _Decided:
     marks = claims.decide(view, size.replicas, size.drained)
     objects = children.decide(view, wanted)
     noted = Decision(notes=update.notes)
-    declared = joined((user.decision, queue.decision))
+    declared = joined((user.decision, queue.decision, schedule.decision))
     exposed = _exposed(view, max(size.replicas, size.hibernated_members))
     if restored.waits:
         decision = joined((*secured, objects, declared, restored.decision, noted))

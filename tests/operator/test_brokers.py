@@ -14,9 +14,20 @@ import pytest
 from disque_operator import brokers
 from disque_operator.brokers import Asked, CommandFailedError, Connection, UnreachableError
 from disque_operator.observed import LOCKED, Broker, password_hash
+from disque_operator.schedulespec import ScheduleFields
 from support.cluster import RealCluster, RealNode
 
 DIRECTIVES = ("maxmemory", "cluster-announce-hostname", "no-such-directive")
+SCHEDULE = {
+    "clusterRef": {"name": "c"},
+    "when": " 0  3 * * *",
+    "timeZone": "Europe/Berlin",
+    "queue": "reports",
+    "body": "sales: \u20ac\n",
+    "missed": "Once",
+    "paused": True,
+    "job": {"ttlSeconds": 600, "priority": -1, "replicate": 2},
+}
 PASSWORDS = ("--requirepass", "old", "--requirepass-former", "new")
 
 
@@ -281,13 +292,17 @@ def test_query_tells_users_permissions_and_pauses_when_asked(cluster: RealCluste
     one.call("QCONF", "paused", "SET", "retry", "30", "pause", "none")
     one.call("QCONF", "p*", "SET", "ttl", "60")
     try:
-        asked = Asked(DIRECTIVES, users=True, queues=["paused", "no such queue"])
+        one.call("SCHEDULE", "nightly", "SET", *ScheduleFields.model_validate(SCHEDULE).set_words)
+        one.call("SCHEDULE", "nightly", "PAUSE")
+        asked = Asked(DIRECTIVES, users=True, queues=["paused", "no such queue"], schedules=["nightly", "none"])
         node, _ = asyncio.run(brokers.query("c-0", one.address, (), asked, time.time()))
     finally:
         one.call("ACL", "DELUSER", "mail")
         one.call("PAUSE", "paused", "none")
         one.call("QCONF", "paused", "UNSET", "*")
         one.call("QCONF", "p*", "UNSET", "*")
+        one.call("SCHEDULE", "nightly", "DEL")
+    assert node.schedules == {"nightly": ScheduleFields.model_validate(SCHEDULE).shown, "none": {}}
     assert node.users["mail"] == f"on #{password_hash('secret')} ~mail:* +@producer"
     assert {"@producer", "@all", "addjob", "config|get"} <= node.permissions
     assert node.pauses == {"paused": "out", "no such queue": "none"}

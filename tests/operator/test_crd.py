@@ -18,8 +18,9 @@ from disque_operator import names
 from disque_operator.apivalues import Json
 from disque_operator.directives import FREE, OWNED
 from disque_operator.ondemandspec import BackupFields
-from disque_operator.part_status import BackupRunStatus, QueueStatus, UserStatus
+from disque_operator.part_status import BackupRunStatus, QueueStatus, ScheduleStatus, UserStatus
 from disque_operator.queuespec import QueueFields
+from disque_operator.schedulespec import ScheduleFields
 from disque_operator.schema.definition import RESOURCES, Resource, page
 from disque_operator.sections import Section, field_name
 from disque_operator.spec import Spec, SpecFields, parse
@@ -111,11 +112,12 @@ def test_defaults_complete_no_optional_object_that_has_required_fields(resource:
     [
         (names.USER_KIND, UserFields, UserStatus),
         (names.QUEUE_KIND, QueueFields, QueueStatus),
+        (names.SCHEDULE_KIND, ScheduleFields, ScheduleStatus),
         (names.BACKUP_KIND, BackupFields, BackupRunStatus),
     ],
 )
 def test_schema_of_parts_has_exactly_the_fields_of_the_models(
-    kind: str, fields: type[Section], status: type[UserStatus | QueueStatus | BackupRunStatus]
+    kind: str, fields: type[Section], status: type[UserStatus | QueueStatus | ScheduleStatus | BackupRunStatus]
 ) -> None:
     resource = next(resource for resource in RESOURCES if resource.kind == kind)
     assert set(resource.spec["properties"]) == {field_name(name) for name in fields.model_fields}

@@ -38,10 +38,11 @@ NEEDED: Final = {
     names.KIND: {"get", "list", "watch"},
     names.USER_KIND: {"get", "list", "watch"},
     names.QUEUE_KIND: {"get", "list", "watch"},
+    names.SCHEDULE_KIND: {"get", "list", "watch"},
     names.BACKUP_KIND: {"get", "list", "watch"},
 }
 """The verbs that the operator needs for each kind. Server-side apply needs patch, and create for new objects."""
-OURS: Final = (names.PLURAL, names.USER_PLURAL, names.QUEUE_PLURAL, names.BACKUP_PLURAL)
+OURS: Final = (names.PLURAL, names.USER_PLURAL, names.QUEUE_PLURAL, names.SCHEDULE_PLURAL, names.BACKUP_PLURAL)
 SUBRESOURCES: Final = {
     ("", "pods/eviction"): {"create"},
     **{(names.GROUP, f"{plural}/status"): {"patch"} for plural in OURS},

@@ -127,6 +127,21 @@ def test_queue_is_paused_everywhere_and_resumed_when_its_resource_is_deleted() -
     assert [disk.pauses["orders"] for disk in disks] == ["none"] * 3
 
 
+def test_schedule_is_set_paused_restored_and_removed_when_its_resource_is_deleted() -> None:
+    scenario = a_cluster()
+    declare(scenario, names.SCHEDULE_KIND, "nightly", when="@daily", queue="reports", body="sales", paused=True)
+    scenario.settle()
+    disks = list(scenario.world.disks.values())
+    assert [disk.schedules["nightly"]["paused"] for disk in disks] == ["yes"] * 3
+    assert ready(scenario, names.SCHEDULE_KIND, "nightly") == "Applied"
+    disks[1].schedules["nightly"]["body"] = "other"
+    scenario.run(60)
+    assert disks[1].schedules["nightly"]["body"] == "sales", "it was changed"
+    delete(scenario, names.SCHEDULE_KIND, "nightly")
+    scenario.settle()
+    assert [disk.schedules for disk in disks] == [{}] * 3
+
+
 def count_of_actions() -> int:
     scenario = a_cluster()
     before = len(scenario.acted)

@@ -32,6 +32,8 @@ _SHOWN_BYTES: Final = 100
 _OPTIONS_AT: Final = 6
 _PART: Final = 20
 """How many schedules SHOW describes in one step: computing the next time of a cron line takes time."""
+_PLAIN: Final = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_."
+"""Words of these characters need no quotes in a command line."""
 _OWN: Final = (b"TZ", b"MISSED", b"STRICT")
 _OF_JOBS: Final = (b"REPLICATE", b"DELAY", b"RETRY", b"TTL", b"MAXLEN", b"PRIORITY", b"META", b"RETAIN")
 
@@ -290,7 +292,7 @@ def describe(room: ScheduleRoom, found: Schedule, definition: Definition) -> byt
 
 def quote_option(word: bytes) -> bytes:
     """A word as in a command line: in quotes if it needs them."""
-    plain = word and all(48 <= byte <= 57 or 65 <= byte <= 90 or 97 <= byte <= 122 for byte in word)
+    plain = word and all(byte in _PLAIN for byte in word)
     return word if plain else quote_word(word)
 
 

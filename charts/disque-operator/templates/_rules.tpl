@@ -3,10 +3,10 @@
 {{- /* Permissions in each watched namespace. */ -}}
 {{- define "disque-operator.rules" -}}
 - apiGroups: [disque.dev]
-  resources: [disqueclusters, disqueusers, disquequeues, disquebackups]
+  resources: [disqueclusters, disqueusers, disquequeues, disqueschedules, disquebackups]
   verbs: [get, list, watch]
 - apiGroups: [disque.dev]
-  resources: [disqueclusters/status, disqueusers/status, disquequeues/status, disquebackups/status]
+  resources: [disqueclusters/status, disqueusers/status, disquequeues/status, disqueschedules/status, disquebackups/status]
   verbs: [patch]
 - apiGroups: [""]
   resources: [configmaps, secrets, serviceaccounts]

@@ -69,7 +69,8 @@ class Wanted:
     """The namespace of the operator's pods, which the NetworkPolicy admits; empty if it does not run in a pod."""
     users: Mapping[str, Kept] = field(default_factory=dict)
     queues: Mapping[str, Kept] = field(default_factory=dict)
-    """What the Secret `names.auth_secret` keeps about users and queues, by name."""
+    schedules: Mapping[str, Kept] = field(default_factory=dict)
+    """What the Secret `names.auth_secret` keeps about users, queues and schedules, by name."""
     platform: Platform = field(default_factory=Platform)
     waits_for_restore: bool = False
     """Whether the StatefulSet must not be created yet, because a backup is being restored to its volumes."""

@@ -63,7 +63,7 @@ def secret(spec: Spec, wanted: Wanted) -> Json:
         if spec.auth.enabled:
             file = _password_settings(passwords)
     file += user_lines(wanted.users)
-    kept = written(wanted.users, wanted.queues)
+    kept = written(wanted.users, wanted.queues, wanted.schedules)
     if kept:
         data[KEPT_KEY] = kept
     body = {"type": "Opaque", "data": encoded({**data, CONFIG_FILE: file})}

@@ -54,10 +54,12 @@ def user_lines(kept: Mapping[str, Kept]) -> bytes:
     return "".join(lines).encode()
 
 
-def written(users: Mapping[str, Kept], queues: Mapping[str, Kept]) -> bytes:
+def written(users: Mapping[str, Kept], queues: Mapping[str, Kept], schedules: Mapping[str, Kept]) -> bytes:
     """Return the value of KEPT_KEY; empty if nothing is kept."""
     kept = {"users": _entries(users), "queues": _entries(queues)}
-    return json.dumps(kept, sort_keys=True).encode() if users or queues else b""
+    if schedules:
+        kept["schedules"] = _entries(schedules)
+    return json.dumps(kept, sort_keys=True).encode() if users or queues or schedules else b""
 
 
 def _entries(kept: Mapping[str, Kept]) -> Json:

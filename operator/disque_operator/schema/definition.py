@@ -13,8 +13,9 @@ import yaml
 from disque_operator import names
 from disque_operator.apivalues import Json
 from disque_operator.ondemandspec import BackupFields
-from disque_operator.part_status import BackupRunStatus, QueueStatus, UserStatus
+from disque_operator.part_status import BackupRunStatus, QueueStatus, ScheduleStatus, UserStatus
 from disque_operator.queuespec import QueueFields
+from disque_operator.schedulespec import ScheduleFields
 from disque_operator.schema.config import config_rules
 from disque_operator.schema.pods import pod_template
 from disque_operator.schema.structural import structural
@@ -175,6 +176,23 @@ QUEUE: Final = Resource(
         ("Message", "string", _condition("Drifted", "message"), 1, "Which members have other settings."),
     ),
 )
+SCHEDULE: Final = Resource(
+    names.SCHEDULE_KIND,
+    names.SCHEDULE_PLURAL,
+    "dqs",
+    "A schedule of a cluster, which adds a job to a queue at given times.",
+    partial(_required, ScheduleFields),
+    partial(structural, ScheduleStatus, defaults=False),
+    (
+        ("Cluster", "string", ".spec.clusterRef.name", 0, "The cluster."),
+        ("When", "string", ".spec.when", 0, "When it is due."),
+        ("Queue", "string", ".spec.queue", 0, "The queue of its jobs."),
+        ("Paused", "boolean", ".spec.paused", 0, "Whether it rests."),
+        ("Ready", "string", _condition("Ready"), 0, "Whether all members have it."),
+        _AGE,
+        ("Message", "string", _condition("Ready", "message"), 1, "What is wrong, and what you should do."),
+    ),
+)
 BACKUP: Final = Resource(
     names.BACKUP_KIND,
     names.BACKUP_PLURAL,
@@ -198,7 +216,7 @@ BACKUP: Final = Resource(
         ),
     ),
 )
-RESOURCES: Final = (CLUSTER, USER, QUEUE, BACKUP)
+RESOURCES: Final = (CLUSTER, USER, QUEUE, SCHEDULE, BACKUP)
 
 
 def _version(resource: Resource, name: str) -> Json:

@@ -36,6 +36,7 @@ class Disk:
     file_format: int = 0
     """The format of the append-only file."""
     pauses: dict[str, str] = field(default_factory=dict)
+    schedules: dict[str, dict[str, str]] = field(default_factory=dict)
     settings: dict[str, dict[str, str]] = field(default_factory=dict)
     """Queues that were paused or resumed."""
     jobs: dict[str, int] = field(default_factory=dict)

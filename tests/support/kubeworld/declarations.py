@@ -24,6 +24,8 @@ def declarations(api: Api, cluster: str, now_s: float) -> dict[str, Any]:
         "runs": runs_of(api.objects, now_s),
         "users": declared(api.objects, names.USER_KIND, secrets),
         "queues": declared(api.objects, names.QUEUE_KIND, {}),
+        "schedules": declared(api.objects, names.SCHEDULE_KIND, {}),
+        "kept_schedules": kept_in(auth, "schedules", now_s),
         "kept_users": kept_in(auth, "users", now_s),
         "kept_queues": kept_in(auth, "queues", now_s),
     }
@@ -34,7 +36,15 @@ def told_by(api: Api, broker: BrokerProcess) -> dict[str, Any]:
     queues = [names.queue_of(item) for (kind, _), item in api.objects.items() if kind == names.QUEUE_KIND]
     pauses = dict.fromkeys(queues, "none") | broker.disk.pauses
     settings = {queue: dict(broker.disk.settings.get(queue, {})) for queue in queues}
-    return {"users": dict(broker.users), "permissions": PERMISSIONS, "pauses": pauses, "settings": settings}
+    scheduled = [names.schedule_of(item) for (kind, _), item in api.objects.items() if kind == names.SCHEDULE_KIND]
+    schedules = {name: dict(broker.disk.schedules.get(name, {})) for name in {*scheduled, *broker.disk.schedules}}
+    return {
+        "users": dict(broker.users),
+        "permissions": PERMISSIONS,
+        "pauses": pauses,
+        "settings": settings,
+        "schedules": schedules,
+    }
 
 
 def write_status(api: Api, action: WriteStatus) -> None:
@@ -61,6 +71,31 @@ def execute(broker: BrokerProcess, action: Command) -> bool:
         case ("QCONF", queue, "UNSET", *words):
             for name in words:
                 broker.disk.settings.get(queue, {}).pop(name, None)
+        case ("SCHEDULE", name, change, *words):
+            _schedule(broker.disk.schedules, name, change, words)
         case _:
             return False
     return True
+
+
+def _schedule(schedules: dict[str, dict[str, str]], name: str, change: str, words: list[str]) -> None:
+    """Change a schedule as SCHEDULE does."""
+    match change:
+        case "SET":
+            when, queue, body, *options = words
+            given = dict(zip(options[::2], options[1::2], strict=True))
+            own = {key: given.pop(key) for key in ("TZ", "MISSED", "STRICT") if key in given}
+            schedules[name] = {
+                "when": when,
+                "zone": "" if when.startswith(("every", "at")) else own.get("TZ", "UTC"),
+                "queue": queue,
+                "body": body,
+                "options": " ".join(word for pair in given.items() for word in pair),
+                "missed": own["MISSED"],
+                "strict": own["STRICT"],
+                "paused": schedules.get(name, {}).get("paused", "no"),
+            }
+        case "DEL":
+            schedules.pop(name, None)
+        case _:
+            schedules[name]["paused"] = "yes" if change == "PAUSE" else "no"
