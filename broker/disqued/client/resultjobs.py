@@ -66,7 +66,8 @@ class ResultJobs:
             client: What connects to the nodes.
             queue: The queue of the result jobs, which nothing else uses. It is a part of what the ID is made of.
             retain_s: For how long the nodes keep a result, at most 30 days. Each process may choose its own time.
-            copies: How many nodes must know a result before it counts as stored; fewer if fewer can be reached.
+            copies: How many nodes must know a result before it counts as stored; fewer if fewer can be reached. With 1,
+                storing is several times as fast, and the death of a machine can lose results of its last moment.
         """
         self._session = client._session  # noqa: SLF001 - this is a part of the client
         self._queue = queue
@@ -84,7 +85,7 @@ class ResultJobs:
 
     def add(self, keys: Sequence[str]) -> list[JobId]:
         """Add the jobs of keys before there is a state, so that other jobs can wait for their ends (`after`)."""
-        many = [self._add(key, None) for key in keys]
+        many = [self._add(key, None, self._count_copies()) for key in keys]
         for answer in self._perform(many):
             _raise_error(answer)
         return [self.job_id(key) for key in keys]
@@ -176,7 +177,8 @@ class ResultJobs:
     def _end(self, key: str, result: bytes, claim: int, retain_s: int | None) -> None:
         for is_last in (False, True):
             copies = self._count_copies()
-            ended = calls.ack(self.job_id(key), claim=claim, result=result, copies=copies, timeout_ms=_TIMEOUT_MS)
+            confirmed = copies if copies > 1 else None
+            ended = calls.ack(self.job_id(key), claim=claim, result=result, copies=confirmed, timeout_ms=_TIMEOUT_MS)
             added, acked = self._perform([self._add(key, retain_s), ended])
             if isinstance(acked, StaleClaim):  # a result that wins over this one stands
                 return
@@ -186,7 +188,8 @@ class ResultJobs:
         _raise_error(added)
         _raise_error(acked)
 
-    def _add(self, key: str, retain_s: int | None) -> Call[JobId]:
+    def _add(self, key: str, retain_s: int | None, sync: int = 1) -> Call[JobId]:
+        """Return the call that adds the job of a key; what follows it may wait for the other nodes instead."""
         kept_s = min(self._retain_s if retain_s is None else retain_s, MOST_RETAIN_S)
         return adding.add(
             self._queue,
@@ -197,7 +200,7 @@ class ResultJobs:
             delay_s=LIFE_S - 1,
             retry_s=_RETRY_S,
             retain_s=max(kept_s, 1),
-            sync=self._count_copies(),
+            sync=sync,
         )
 
     def _count_copies(self) -> int:
