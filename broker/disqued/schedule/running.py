@@ -138,6 +138,8 @@ class Running:
         """When this node knows what the others know."""
         self._touched: dict[bytes, Schedule] = {}
         """Schedules to plan."""
+        self._asking: dict[bytes, Schedule] = {}
+        """Schedules that ask for a run, or did a moment ago."""
         self._adding: list[Adding] = []
         self._unshared: dict[bytes, Schedule] = {}
         self._next_share_ms: i64 = 0
@@ -181,9 +183,11 @@ class Running:
             return
         self._look()
         now_ms = self._state.now_ms
-        for schedule in list(self.schedules.values()):
+        for schedule in list(self._asking.values()):
             asking = schedule.asking
-            if asking is not None and asking.ask_at_ms <= now_ms:
+            if asking is None:
+                del self._asking[schedule.name]
+            elif asking.ask_at_ms <= now_ms:
                 self._ask(schedule, asking)
         self._visit_adding()
         if self._unshared and self._next_share_ms <= now_ms:
@@ -257,6 +261,7 @@ class Running:
             return
         asking = Asking(due_ms, self._state.now_ms)
         schedule.asking = asking
+        self._asking[schedule.name] = schedule
         self._ask(schedule, asking)
 
     def _gap(self, schedule: Schedule, timing: Timing, due_ms: i64) -> i64:
