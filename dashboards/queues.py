@@ -386,10 +386,69 @@ _SCHEDULES: Final = Row(
     ),
 )
 
+_LIMITS: Final = Row(
+    "Rates and caps",
+    (
+        Panel(
+            "Held back",
+            "Queues whose clients wait on a node although there are jobs: for the rate, for the jobs in flight, or "
+            "because the node that grants tokens does not answer (home)." + _FEW,
+            "short",
+            (
+                Query(
+                    "max by (namespace, cluster, queue, reason) (disque_queue_held_back{<queues>}) == 1",
+                    "{{queue}} {{reason}}",
+                ),
+            ),
+            Kind.STATES,
+            width=12,
+            names=((1, "held back", RISK),),
+            empty="nothing is held back",
+        ),
+        Panel(
+            "In flight",
+            "Jobs that workers have, of queues with a cap (inflight), at-most-once jobs included." + _FEW,
+            "short",
+            (
+                Query(
+                    "topk(10, sum by (namespace, cluster, queue) (disque_queue_in_flight_jobs{<queues>}))", "{{queue}}"
+                ),
+            ),
+            width=12,
+            empty="no queue has a cap",
+        ),
+        Panel(
+            "Deliveries with limits",
+            "Deliveries per second of queues with limits; tokens that rate homes granted for them, and that came back "
+            "unused; and times that a client found jobs and no token.",
+            "ops",
+            (
+                Query(rate("disque_limited_deliveries_total"), "delivered"),
+                Query(rate("disque_tokens_granted_total"), "granted"),
+                Query(rate("disque_tokens_returned_total"), "unused"),
+                Query(rate("disque_deliveries_held_back_total"), "held back"),
+            ),
+            width=12,
+        ),
+        Panel(
+            "Members and limits",
+            "Queues with limits on the busiest node, members that deliver without limits because their release does "
+            "not know them, and malformed messages about tokens per second.",
+            "short",
+            (
+                Query("max(disque_limited_queues{<nodes>})", "limited queues"),
+                Query("max(disque_nodes_without_limits{<nodes>})", "members without limits"),
+                Query(rate("disque_tokens_refused_total"), "malformed", "ops"),
+            ),
+            width=12,
+        ),
+    ),
+)
+
 QUEUES: Final = Board(
     uids.QUEUES,
     "Disque / Queues",
     "Length, age and workers of the queues.",
     OF_QUEUES,
-    (_NOW, _LIST, _TIME, _FAILING, _TASKS, _SETTINGS, _SCHEDULES),
+    (_NOW, _LIST, _TIME, _FAILING, _TASKS, _SETTINGS, _LIMITS, _SCHEDULES),
 )

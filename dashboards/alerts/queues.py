@@ -11,6 +11,8 @@ _QUEUE: Final = "namespace, cluster, queue"
 _PAUSED: Final = f'max by ({_QUEUE}) (disque_queue_paused{{direction="out"}}) == 1'
 _DEAD: Final = f"sum by ({_QUEUE}) (disque_queue_dead_jobs) > 0"
 """A queue of dead letters has no workers and is old: DisqueDeadLetters reports them."""
+_HELD_BACK: Final = f"max by ({_QUEUE}) (disque_queue_held_back) == 1"
+"""Its rate or its cap lets no worker have more jobs: DisqueQueueHeldBack reports it."""
 _OLD: Final = "disque_queue_oldest_job_age_seconds > 900 and delta(disque_queue_oldest_job_age_seconds[10m]) > 300"
 """Older than 15 minutes, and aging by at least half of the time that passes. The age counts from creation, so the age
 alone means nothing for delayed jobs."""
@@ -26,6 +28,7 @@ QUEUES: Final = Group(
             "5m",
             f"max by ({_QUEUE}) ({_OLD})\n"
             f"unless {_PAUSED}\n"
+            f"unless {_HELD_BACK}\n"
             f"unless {_DEAD}\n"
             "or\n"
             f"max by (namespace, cluster) ({_OLD_SOMEWHERE})\n"
@@ -40,10 +43,25 @@ QUEUES: Final = Group(
             "DisqueQueueOldestJob",
             Severity.WARNING,
             "15m",
-            f"max by ({_QUEUE}) (disque_queue_oldest_job_age_seconds) > 3600\nunless {_PAUSED}\nunless {_DEAD}",
+            f"max by ({_QUEUE}) (disque_queue_oldest_job_age_seconds) > 3600\n"
+            f"unless {_PAUSED}\n"
+            f"unless {_HELD_BACK}\n"
+            f"unless {_DEAD}",
             f"The oldest job of the queue {{{{ $labels.queue }}}} of {CLUSTER} is too old",
             "It was created {{ $value | humanizeDuration }} ago and waits: workers are too few, or jobs with a higher "
             "priority leave no time for it. An hour is the default threshold.",
+            uids.QUEUES,
+        ),
+        Alert(
+            "DisqueQueueHeldBack",
+            Severity.WARNING,
+            "15m",
+            f"max by ({_QUEUE}, reason) (disque_queue_held_back) == 1\n"
+            f"and on ({_QUEUE})\n"
+            f"max by ({_QUEUE}) (disque_queue_oldest_job_age_seconds) > 3600",
+            f"Limits of the queue {{{{ $labels.queue }}}} of {CLUSTER} hold old jobs back ({{{{ $labels.reason }}}})",
+            "Workers wait, and jobs are older than an hour: the rate allows less than producers add (rate), jobs in "
+            "flight do not end (inflight), or the node that grants tokens does not answer (home).",
             uids.QUEUES,
         ),
         Alert(

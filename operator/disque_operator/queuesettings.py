@@ -12,6 +12,8 @@ Seconds: TypeAlias = Annotated[int, Field(ge=0, le=4294967295)]
 PositiveSeconds: TypeAlias = Annotated[int, Field(ge=1, le=4294967295)]
 Milliseconds: TypeAlias = Annotated[int, Field(ge=1, le=2592000000)]
 Bound: TypeAlias = Annotated[int, Field(ge=1, le=9007199254740992)]
+Limit: TypeAlias = Annotated[int, Field(ge=1, le=1000000)]
+Rate: TypeAlias = Annotated[str, Field(max_length=20, pattern=r"^\d{1,7}(\.\d{1,6})?/[smhd]$")]
 QueueName: TypeAlias = Annotated[str, Field(min_length=1, max_length=256, pattern=r"""^[^\s"']+$""")]
 
 
@@ -80,6 +82,17 @@ class QueueSettings(Section):
     copy_to: Annotated[list[QueueName], Field(min_length=1, max_length=16)] | None = Field(
         default=None, description="Queues to which each job is added as well."
     )
+    rate: Rate | None = Field(
+        default=None,
+        description="How many jobs all members together deliver, as `10/s`, `0.5/s`, `90/m`, `100/h` or `5/d`.",
+    )
+    burst: Limit | None = Field(
+        default=None,
+        description="How many deliveries the rate allows at once. Defaults to a tenth of what it allows per second.",
+    )
+    inflight: Limit | None = Field(
+        default=None, description="How many jobs workers have at a time, in the whole cluster."
+    )
 
     @property
     def values(self) -> dict[str, str]:
@@ -99,6 +112,9 @@ class QueueSettings(Section):
             "dead-ttl": self.dead_ttl_s,
             "dead-expired": None if self.dead_expired is None else ("yes" if self.dead_expired else "no"),
             "copy-to": None if self.copy_to is None else " ".join(self.copy_to),
+            "rate": self.rate,
+            "burst": self.burst,
+            "inflight": self.inflight,
         }
         return {name: str(value) for name, value in found.items() if value is not None}
 

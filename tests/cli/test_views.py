@@ -36,6 +36,7 @@ QUEUE_FIELDS = [
     "dead",
     "oldest_ms",
     "settings",
+    "limited",
 ]
 JOB_FIELDS = [
     "id",
@@ -55,7 +56,17 @@ JOB_FIELDS = [
     "body_bytes",
     "body",
 ]
-LOAD_FIELDS = ["queue", "length", "in_per_second", "out_per_second", "blocked_clients", "oldest_s", "idle_s", "pause"]
+LOAD_FIELDS = [
+    "queue",
+    "length",
+    "in_per_second",
+    "out_per_second",
+    "blocked_clients",
+    "oldest_s",
+    "idle_s",
+    "pause",
+    "limited",
+]
 FIGURES = [
     "node",
     "version",
@@ -111,6 +122,7 @@ def test_queues_in_a_pipe_as_json_and_on_a_terminal(disque: Disque) -> None:
         "dead": 0,
         "oldest_ms": 0,
         "settings": [],
+        "limited": "no",
     }
     with disque.in_terminal("queues", "q-*") as terminal:
         assert terminal.wait_for_end() == Exit.OK

@@ -81,6 +81,7 @@ def test_statistics_follow_what_happens_to_the_queue(local: LocalNode, client: L
         b"oldest-ms": 9000,
         b"settings": [],
         b"held": 0,
+        b"limited": b"no",
     }
 
 

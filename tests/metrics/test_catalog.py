@@ -49,6 +49,7 @@ def test_page_has_exactly_the_declared_metrics(accept: str) -> None:
     two.skew_ms = 2000
     two.jump()
     cluster.run(seconds=20)
+    one.admin.call("QCONF", "q", "SET", "inflight", 1)
     one.admin.add("q", "x", "REPLICATE", 1, "PRIORITY", 1)
     one.admin.call("NONSENSE")
     page = scrape(one, accept=accept)

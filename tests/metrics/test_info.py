@@ -160,6 +160,11 @@ IN_INFO = {
             "settings_received",
             "settings_refused",
             "settings_exchanged",
+            "tokens_granted",
+            "tokens_returned",
+            "tokens_refused",
+            "limited_deliveries",
+            "deliveries_held_back",
         )
     },
     "jobs_dead_limit": "disque_jobs_dead_total",

@@ -30,7 +30,7 @@ from support.wires import WiredCluster, Wires
 
 EMPTY_HERE = {
     uids.OVERVIEW: set(),
-    uids.QUEUES: {"Paused", "Dead letters", "With workers", "Waiting for other jobs"},
+    uids.QUEUES: {"Paused", "Dead letters", "With workers", "Waiting for other jobs", "Held back"},
     uids.CLUSTER: {"Loading or leaving", "CPU throttling"},
     uids.MEMORY_DISK: {"Free space on volumes", "Problems"},
     uids.SLO: set(),
@@ -116,6 +116,7 @@ def turn(one: NodeClient, two: NodeClient, number: int) -> None:
 
 def load(nodes: list[RealNode], ended: threading.Event) -> None:
     number = 0
+    say(nodes[0], "QCONF", "queue-0", "SET", "rate", 1000, "inflight", 1000)
     while not ended.wait(PAUSE_S):
         with contextlib.suppress(OSError, EOFError), contextlib.ExitStack() as stack:
             one, two = (stack.enter_context(contextlib.closing(node.connect())) for node in nodes)

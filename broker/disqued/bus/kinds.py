@@ -78,6 +78,9 @@ TOKENBITS: Final = 63
 """The number of the sender in its claims."""
 RUNS: Final = 66
 """The wish of a node to start runs of schedules, and the answers."""
+TOKENASK: Final = 64
+TOKENS: Final = 65
+"""What a node needs to deliver jobs of a queue with limits, and what the rate home of the queue grants."""
 LISTS: Final = {SETACK: SETACKS, GOTACK: GOTACKS, DELJOB: DELJOBS, GOTJOB: GOTJOBS}
 """The types of messages about one job that a node sends as one message about many, to nodes with the feature."""
 FEATURE_LISTS: Final = 4
@@ -98,6 +101,8 @@ FEATURE_AFTER: Final = 65536
 """Understands the attribute AFTER, and that the job waits for its parents."""
 FEATURE_SCHEDULES: Final = 262_144
 """Fires schedules, and understands RUNS."""
+FEATURE_TOKENS: Final = 131_072
+"""Understands TOKENASK and TOKENS, and delivers jobs of queues with limits only with tokens."""
 
 UNKNOWN: Final = 0
 KNOWN: Final = 1

@@ -19,6 +19,7 @@ from disqued.client.values import (
     JobFate,
     JobId,
     JobState,
+    Limit,
     LogEntry,
     NodeInfo,
     Outcome,
@@ -221,6 +222,7 @@ def queue_stats(reply: Reply) -> QueueStats:
         oldest_ms=integer(named.get("oldest-ms", 0)),
         settings=tuple(_texts(named.get("settings", []))),
         held=integer(named.get("held", 0)),
+        limited=cast("Limit", text(named.get("limited", b"no"))),
     )
 
 

@@ -8,6 +8,9 @@ from typing import Literal, TypeAlias
 PauseState: TypeAlias = Literal["none", "in", "out", "all"]
 """What is paused: `in` accepts no new jobs, `out` delivers none, `all` is both."""
 
+Limit: TypeAlias = Literal["no", "rate", "inflight", "home"]
+"""Why clients wait although a queue has jobs: for its rate, its jobs in flight, or the node that grants tokens."""
+
 JobState: TypeAlias = Literal["wait-repl", "active", "queued", "acked"]
 """The state of a job on one node."""
 
@@ -170,6 +173,8 @@ class QueueStats:
     """The names and patterns whose settings hold for the queue, the best one first."""
     held: int = 0
     """Jobs that were added on this node and wait for their parents."""
+    limited: Limit = "no"
+    """Why clients of this node wait although the queue has jobs."""
 
 
 @dataclass(frozen=True, slots=True)

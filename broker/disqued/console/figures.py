@@ -116,6 +116,7 @@ def queue_figures(qstat: Reply) -> dict[str, Any] | None:
         "leased": fields.get("leased", 0),
         "delayed": fields.get("delayed", 0),
         "held": fields.get("held", 0),
+        "limited": text_of(fields.get("limited", b"no")),
     }
 
 

@@ -53,6 +53,7 @@ def queue_sums(feeds: Mapping[str, Feed], name: bytes) -> dict[str, Any] | None:
         return None
     rows = list(found.values())
     pauses = {row["pause"] for row in rows}
+    limits = sorted(row["limited"] for row in rows if row["limited"] != "no")
     rates = [rate for node in found if (rate := feeds[node].rate(name)) is not None]
     return {
         "queue": rows[0]["queue"],
@@ -63,6 +64,7 @@ def queue_sums(feeds: Mapping[str, Feed], name: bytes) -> dict[str, Any] | None:
         "in_per_s": sum(rate[0] for rate in rates) if rates else None,
         "out_per_s": sum(rate[1] for rate in rates) if rates else None,
         "pause": pauses.pop() if len(pauses) == 1 else DIFFERENT,
+        "limited": limits[0] if limits else "no",
         "members": len(rows),
     }
 
@@ -73,7 +75,7 @@ def queue_rows(feeds: Mapping[str, Feed], name: bytes) -> list[dict[str, Any]]:
     for node, feed in feeds.items():
         if name in feed.queues:
             rate = feed.rate(name)
-            row = {key: feed.queues[name][key] for key in ("len", "blocked", "imports", "idle_s", "pause")}
+            row = {key: feed.queues[name][key] for key in ("len", "blocked", "imports", "idle_s", "pause", "limited")}
             into, out = (None, None) if rate is None else rate
             rows.append({"id": node, **row, "in_per_s": into, "out_per_s": out})
     return rows

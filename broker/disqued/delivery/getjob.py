@@ -27,6 +27,7 @@ from disqued.core.jobs.attributes import Attributes
 from disqued.core.jobs.claims import claim_of
 from disqued.core.jobs.job import Job
 from disqued.core.memory.accounting import FULL
+from disqued.core.queues.limited import take_limited
 from disqued.core.queues.queue import PAUSED_OUT, Queue
 from disqued.core.runtime.claiming import claims_refused
 from disqued.core.runtime.slices import run_long
@@ -178,7 +179,7 @@ def getjob(state: NodeState, session: Session, args: list[bytes]) -> None:
             queue = lifecycle.make_queue(name, state.now_ms)
         if queue is not None:
             queues.append(queue)
-    if options.count > SHORT_JOBS and _available(queues) > SHORT_JOBS:
+    if options.count > SHORT_JOBS and _available(queues, state.now_ms) > SHORT_JOBS:
         run_long(state, session, ManyJobs(queues, options))
         return
     out = session.out
@@ -202,7 +203,7 @@ def getjob(state: NodeState, session: Session, args: list[bytes]) -> None:
             if taken == options.count:
                 break
         if emptied:
-            visited = [queue for queue in visited if _may_have_jobs(queue)]
+            visited = [queue for queue in visited if _may_have_jobs(queue, state.now_ms)]
     if taken > 0:
         state.counters.add(JOBS_DELIVERED, taken)
         out[header] = writer.array_header(taken)
@@ -264,16 +265,18 @@ def _names(args: list[bytes], first: int) -> list[bytes]:
     return names
 
 
-def _may_have_jobs(queue: Queue) -> bool:
+def _may_have_jobs(queue: Queue, now_ms: i64) -> bool:
     """Whether another visit of the queue may yield a job."""
-    return queue.length > 0 and not queue.pause & PAUSED_OUT
+    if queue.length == 0 or queue.pause & PAUSED_OUT:
+        return False
+    return queue.limiter is None or queue.limiter.has_token(now_ms)
 
 
-def _available(queues: list[Queue]) -> i64:
+def _available(queues: list[Queue], now_ms: i64) -> i64:
     """How many jobs the queues have for clients."""
     available: i64 = 0
     for queue in queues:
-        if _may_have_jobs(queue):
+        if _may_have_jobs(queue, now_ms):
             available += queue.length
     return available
 
@@ -281,7 +284,7 @@ def _available(queues: list[Queue]) -> i64:
 def _take(state: NodeState, queue: Queue) -> Job | None:
     """Take the next job of a queue; None if there is none. In a cluster, note that a client asked."""
     now_ms = state.now_ms
-    job = queue.type.release.take(queue, now_ms)
+    job = queue.type.release.take(queue, now_ms) if queue.limiter is None else take_limited(queue, now_ms)
     if len(state.view.peers) > 0:
         queue.visited_ms = now_ms
         if job is None or queue.length == 0:

@@ -56,7 +56,7 @@ def tell(state: NodeState, peer: Peer, job: Job) -> None:
 def follow(state: NodeState, job: Job, lease_ms: i64) -> None:
     """A worker has the job from another node: queue it here only after that, a little later than there."""
     lifecycle = state.lifecycle
-    lifecycle.end_lease(job)
+    lifecycle.end_lease(job, still_in_flight=True)
     lifecycle.dequeue(job)
     lifecycle.postpone(job, state.now_ms)
     if job.requeue_at_ms != 0:

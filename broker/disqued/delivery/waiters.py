@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from disqued.core.clients.blocked import CLAIM, JobWait, WaitForJob
 from disqued.core.jobs.job import Job
+from disqued.core.queues.limited import take_limited
 from disqued.core.queues.queue import Queue
 from disqued.core.runtime.claiming import claims_refused
 from disqued.core.runtime.state import NodeState
@@ -36,7 +37,7 @@ def serve(state: NodeState) -> None:
                     release(state, blocked, ReplyError(claims_refused(state)).encode())
                     wait = queue.first_wait
                     continue
-                job = queue.type.release.take(queue, now_ms)
+                job = queue.type.release.take(queue, now_ms) if queue.limiter is None else take_limited(queue, now_ms)
                 if job is None:
                     break
                 _deliver(state, queue, job, blocked)
@@ -69,7 +70,8 @@ def _serve_patterns(state: NodeState, queue: Queue) -> None:
                 if blocked.fields & CLAIM and claims_refused(state):
                     release(state, blocked, ReplyError(claims_refused(state)).encode())
                     continue
-                job = queue.type.release.take(queue, state.now_ms)
+                now_ms = state.now_ms
+                job = queue.type.release.take(queue, now_ms) if queue.limiter is None else take_limited(queue, now_ms)
                 if job is None:
                     return
                 _deliver(state, queue, job, blocked)

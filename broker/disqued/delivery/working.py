@@ -141,7 +141,8 @@ def handle_working(state: NodeState, peer: Peer, frame: Frame) -> None:
     job = job_held_with(state, peer, frame)
     if job is None:
         return
-    state.lifecycle.end_lease(job)  # otherwise two nodes that both delivered it would postpone each other forever
+    # Otherwise two nodes that both delivered it would postpone each other forever.
+    state.lifecycle.end_lease(job, still_in_flight=True)
     state.lifecycle.dequeue(job)
     state.lifecycle.postpone(job, state.now_ms)
 

@@ -110,7 +110,7 @@ def _is_needed_here(state: NodeState, queue: Queue) -> bool:
 
 def _serve(state: NodeState, queue: Queue, requests: Requests) -> None:
     """Distribute the jobs of a queue among the nodes that asked, one to each in turn."""
-    if queue.length == 0 or queue.waiting > 0 or queue.pause & PAUSED_OUT or _is_needed_here(state, queue):
+    if queue.spare == 0 or queue.pause & PAUSED_OUT or _is_needed_here(state, queue):
         return
     batches: list[JobBatch] = []
     for node_id, request in requests.by_node.items():
@@ -118,8 +118,8 @@ def _serve(state: NodeState, queue: Queue, requests: Requests) -> None:
         if peer is not None and can_be_sent_to(peer):
             batches.append(JobBatch(state, peer, request.count))
     filling = batches
-    while filling and queue.length > 0:
-        filling = [batch for batch in filling if batch.take(state, queue)]
+    while filling and queue.spare > 0:
+        filling = [batch for batch in filling if queue.spare > 0 and batch.take(state, queue)]
     for batch in batches:
         if batch.jobs > 0:
             request = requests.by_node.pop(batch.peer.id)

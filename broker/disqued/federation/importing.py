@@ -108,8 +108,11 @@ def started_imports(queue: Queue) -> Imports:
 
 
 def _may_ask(state: NodeState, queue: Queue) -> bool:
-    """Whether to ask: not while the node leaves or shuts down, nor for a queue that is paused in output."""
-    return not (state.view.leaving or federation_of(state).withdrawn or queue.pause & PAUSED_OUT)
+    """Whether to ask: not while the node leaves or shuts down, nor for a queue that is paused in output or has jobs.
+
+    Clients that wait although there are jobs wait for tokens (`Queue.limiter`).
+    """
+    return not (state.view.leaving or federation_of(state).withdrawn or queue.pause & PAUSED_OUT or queue.length > 0)
 
 
 def _pause_ms(first_ms: i64, attempts: i64, most_ms: i64) -> i64:

@@ -1,5 +1,8 @@
 """Job batches: jobs that leave a queue together for another node, in one YOURJOBS.
 
+A node of the original, and one that does not know the settings of the queue, delivers jobs without limits. So this node
+spends a token for each job of a queue with limits that it sends there, as if it delivered it.
+
 A job with a retry time stays here as an active copy, and the other node is added to its holders before it is sent, so
 that its acknowledgement reaches both. An at-most-once job moves: the other node is its only holder from then on.
 """
@@ -14,6 +17,7 @@ from disqued.bus import kinds
 from disqued.core.cluster.peer import Peer
 from disqued.core.jobs.codec import pack_plain
 from disqued.core.jobs.job import INCOMPLETE, NOBODY, Job
+from disqued.core.queues.limited import take_limited
 from disqued.core.queues.queue import Queue
 from disqued.core.runtime.claiming import end_claim
 from disqued.core.runtime.outbox import send, send_when_logged
@@ -53,7 +57,8 @@ class JobBatch:
 
     def take(self, state: NodeState, queue: Queue) -> bool:
         """Add the oldest job of a queue; returns whether another one can be added."""
-        job = state.lifecycle.take(queue, state.now_ms)
+        spends = queue.limiter is not None and not self.peer.keeps_limits
+        job = take_limited(queue, state.now_ms) if spends else state.lifecycle.take(queue, state.now_ms)
         if job is None:
             return False
         node_id = self.peer.id
@@ -80,7 +85,7 @@ class JobBatch:
         self._bytes += len(packed)
         self.jobs += 1
         # The retry time restarts where the job is queued now; this copy must not be faster.
-        state.lifecycle.end_lease(job)
+        state.lifecycle.end_lease(job, still_in_flight=spends)
         state.lifecycle.postpone(job, state.now_ms)
         return self.jobs < self.room and self._bytes < MAX_BYTES
 

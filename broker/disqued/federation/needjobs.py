@@ -38,17 +38,18 @@ def _answer(state: NodeState, peer: Peer, queue: Queue, count: i64) -> i64:
     Sends none while the queue is paused, while other nodes send jobs here (they would travel in circles), or when they
     would not arrive.
     """
-    if queue.length == 0 or queue.waiting > 0 or queue.pause & PAUSED_OUT or not can_be_sent_to(peer):
+    if queue.spare == 0 or queue.pause & PAUSED_OUT or not can_be_sent_to(peer):
         return 0
     imports = imports_of(queue)
     if imports is not None and imports.rate(state.now_ms) > 0:
         return 0
     unwanted = state.now_ms - queue.visited_ms > UNWANTED_MS
-    spare: i64 = queue.length if unwanted else queue.length // 2
+    spare: i64 = queue.spare if unwanted else queue.spare // 2
     batch = JobBatch(state, peer, min(count, max(spare, 1)))
-    while queue.length > 0 and batch.take(state, queue):
+    while queue.spare > 0 and batch.take(state, queue):
         pass
-    batch.send(state)
+    if batch.jobs > 0:
+        batch.send(state)
     return batch.jobs
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from disqued.core.commands.command import Command
 from disqued.core.commands.scope import first_word
+from disqued.core.queues.limiter import NOTHING, REASONS
 from disqued.core.queues.order import BANDS
 from disqued.core.queues.queue import PAUSE_NAMES
 
@@ -26,14 +27,15 @@ def qstat(state: NodeState, session: Session, args: list[bytes]) -> None:
     counts the jobs that workers of this node have, without at-most-once jobs, `delayed` the jobs that wait on this node
     for the end of their delay, `dead` the queued jobs that are dead letters; `oldest-ms` is the age of the oldest
     queued job in milliseconds, and `settings` lists the names and patterns whose settings hold for the queue. `held`
-    counts the jobs that were added here and wait for their parents.
+    counts the jobs that were added here and wait for their parents. `limited` says why clients wait although there are
+    jobs: for the `rate` or the `inflight` of the queue, or for the node that grants tokens (`home`); otherwise `no`.
     """
     queue = state.lifecycle.queues.get(args[1])
     if queue is None:
         session.reply_null_array()
         return
     order = queue.order
-    session.reply_array(34 if order.has_priorities else 32)
+    session.reply_array(36 if order.has_priorities else 34)
     session.reply_bulk(b"name")
     session.reply_bulk(queue.name)
     _integer(session, b"len", queue.length)
@@ -67,6 +69,8 @@ def qstat(state: NodeState, session: Session, args: list[bytes]) -> None:
     for name in names:
         session.reply_bulk(name)
     _integer(session, b"held", queue.held)
+    session.reply_bulk(b"limited")
+    session.reply_bulk(REASONS[NOTHING if queue.limiter is None else queue.limiter.holds_back(state.now_ms)])
 
 
 def _integer(session: Session, name: bytes, value: int) -> None:

@@ -29,6 +29,7 @@ from disqued.patterns import SUBSYSTEM as PATTERNS
 from disqued.persistence import SUBSYSTEM as PERSISTENCE
 from disqued.progress import SUBSYSTEM as PROGRESS
 from disqued.queries import SUBSYSTEM as QUERIES
+from disqued.rates import SUBSYSTEM as RATES
 from disqued.repair import SUBSYSTEM as REPAIR
 from disqued.replication import SUBSYSTEM as REPLICATION
 from disqued.schedule import SUBSYSTEM as SCHEDULE
@@ -74,6 +75,7 @@ ROOMS: Final = Rooms(
     DEPENDENCIES,
     FEDERATION,
     PATTERNS,
+    RATES,
     LEAVING,
     MOVES,
     PERSISTENCE,

@@ -231,7 +231,7 @@ class SettingsRoom(Room):
         if entry.removed or why:
             index.unset(entry.name, entry.key)
         else:
-            index.set(entry.name, entry.key, entry.value)
+            index.set(entry.name, entry.key, entry.value, min(self.state.now_ms, entry.version))
         if why:
             self.state.host.log(
                 "warning",

@@ -3,7 +3,7 @@
 A change is sent at once, as SETTINGS, to the members that know the message. Each node tells them the digest of its set
 (SETTINGSDIGEST) once per connection and when it changes, as announcements are told (`membership.announcements`). Two
 nodes whose digests differ for DIFFERENT_MS send each other their sets, in frames of bounded size. While that does not
-help, the time doubles.
+help, the time doubles. A node without any gets the set at once: until then it knows no limits.
 """
 
 from __future__ import annotations
@@ -113,11 +113,12 @@ class Peers:
         """Send the whole set if it differs from that of the other node for long enough."""
         now_ms = int(self._state.now_ms)
         if known.digest == own:
+            peer.settings_of = known.incarnation
             known.since_ms = 0
             known.wait_ms = DIFFERENT_MS
             return
         if not known.since_ms:
-            known.since_ms = now_ms
+            known.since_ms = now_ms if known.digest != NOTHING else now_ms - known.wait_ms
         elif own != known.own:
             known.wait_ms = DIFFERENT_MS
         if now_ms - known.since_ms < known.wait_ms or link.congested or not len(self._entries):

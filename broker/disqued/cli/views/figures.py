@@ -57,6 +57,8 @@ COLUMNS: tuple[Column[Load], ...] = (
     Column("idle_s", lambda load: load.stats.idle_s, "IDLE", lambda load: human_duration(load.stats.idle_s)),
     Column("pause", lambda load: load.stats.pause, "PAUSE",
            style=lambda load: "dim" if load.stats.pause == "none" else "yellow"),
+    Column("limited", lambda load: load.stats.limited, "LIMITED",
+           lambda load: "" if load.stats.limited == "no" else load.stats.limited, lambda _: "yellow", sparse=True),
 )  # fmt: skip
 
 ORDERS: dict[str, tuple[str, Callable[[Load], tuple[float, str]]]] = {

@@ -30,6 +30,14 @@ BLOCKED: Column[QueueStats] = Column("blocked_clients", lambda row: row.blocked_
 PAUSE: Column[QueueStats] = Column(
     "pause", lambda row: row.pause, "PAUSE", style=lambda row: "dim" if row.pause == "none" else "yellow"
 )
+LIMITED: Column[QueueStats] = Column(
+    "limited",
+    lambda row: row.limited,
+    "LIMITED",
+    lambda row: "" if row.limited == "no" else row.limited,
+    style=lambda _: "yellow",
+    sparse=True,
+)
 COLUMNS: tuple[Column[QueueStats], ...] = (
     NAME,
     LENGTH,
@@ -48,6 +56,7 @@ COLUMNS: tuple[Column[QueueStats], ...] = (
     Column("dead", lambda row: row.dead, "DEAD", style=lambda row: "red" if row.dead else "dim"),
     Column("oldest_ms", lambda row: row.oldest_ms),
     Column("settings", lambda row: row.settings),
+    LIMITED,
 )
 
 SORTS: dict[str, Callable[[QueueStats], tuple[int, str]]] = {

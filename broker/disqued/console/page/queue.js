@@ -6,7 +6,7 @@ import { confirmed } from "./dialogs.js";
 import { Rows, byId, chip, el, setText } from "./dom.js";
 import { count, rate, span } from "./format.js";
 import { JobsView } from "./jobs.js";
-import { PAUSES } from "./queues.js";
+import { LIMITS, PAUSES } from "./queues.js";
 import { SettingsView } from "./settings.js";
 import { Tiles } from "./tiles.js";
 
@@ -78,6 +78,7 @@ export class QueueView {
       figure("Imported per second", (row) => rate(row.imports)),
       figure("Blocked clients", (row) => count(row.blocked)),
       { title: "Pause", fill: (cell, row) => setText(cell, PAUSES[row.pause] ?? "–") },
+      { title: "Clients wait for", fill: (cell, row) => setText(cell, LIMITS[row.limited] ?? "–") },
     ]);
     this.everywhere = el("input", { type: "checkbox", id: "everywhere" });
     this.buttons = STATES.map(([state, name, verb, text]) => {
@@ -120,7 +121,7 @@ export class QueueView {
       return;
     }
     this.last = queue;
-    this.setTitle(queue.shown || "(no name)", PAUSES[queue.pause]);
+    this.setTitle(queue.shown || "(no name)", PAUSES[queue.pause] ?? LIMITS[queue.limited]);
     setText(byId("queue-note"), update.actions ? "" : "Read-only: actions are disabled on this node (http-actions).");
     for (const [state, button] of this.buttons) button.setAttribute("aria-pressed", String(state === queue.pause));
     this.tiles.fill({ queue, series: this.histories.of(queue.queue) });

@@ -4,6 +4,11 @@ import { Rows, byId, chip, el, setText } from "./dom.js";
 import { count, rate, span } from "./format.js";
 import { drawSpark } from "./spark.js";
 
+export const LIMITS = {
+  rate: "held back: rate",
+  inflight: "held back: in flight",
+  home: "held back: no answer about the rate",
+};
 export const PAUSES = { in: "input paused", out: "output paused", all: "paused", different: "paused on some members" };
 
 export class QueuesView {
@@ -33,7 +38,7 @@ export class QueuesView {
       cell.append(link, " ", el("span"));
     }
     const mark = cell.lastChild;
-    const text = PAUSES[queue.pause] ?? "";
+    const text = PAUSES[queue.pause] ?? LIMITS[queue.limited] ?? "";
     if (mark.textContent !== text) mark.replaceChildren(...(text ? [chip(text, "warn")] : []));
   }
 

@@ -71,6 +71,8 @@ class Peer:
         """Whether it announced its data ID since it started."""
         self.free_bytes: i64 = 0
         """Its free memory, as it announced it; 0 if unknown."""
+        self.settings_of = NOBODY
+        """The incarnation in which it had the same settings of queues as this node, and is told all changes since."""
         self.skew_ms: i64 = 0
         """How far its clock is ahead of the clock of this node."""
         self.skew_known: bool = False
@@ -109,6 +111,11 @@ class Peer:
     def reachable(self) -> bool:
         """Whether it can be sent jobs."""
         return self.flags & _UNREACHABLE == 0
+
+    @property
+    def keeps_limits(self) -> bool:
+        """Whether it delivers jobs of queues with limits only with tokens: it knows tokens, and the settings."""
+        return self.features & kinds.FEATURE_TOKENS != 0 and self.settings_of == self.incarnation
 
     @property
     def only_suspected(self) -> bool:

@@ -72,6 +72,7 @@ class Events(Listener):
         self._dropped_unplaced: list[Listener] = []
         self._all_dropped: list[Listener] = []
         self._queue_visited: list[Listener] = []
+        self._queue_limits: list[Listener] = []
         self._queue_left: list[Listener] = []
         self._queue_gone: list[Listener] = []
         self._wait_timed_out: list[Listener] = []
@@ -348,6 +349,11 @@ class Events(Listener):
         """Pass the event on."""
         for listener in self._queue_visited:
             listener.queue_visited(queue, drained=drained)
+
+    def queue_limits(self, queue: Queue) -> None:
+        """Pass the event on."""
+        for listener in self._queue_limits:
+            listener.queue_limits(queue)
 
     def queue_left(self, queue: Queue) -> None:
         """Pass the event on."""

@@ -248,6 +248,8 @@ class Lifecycle(Holding):
 
         A job whose last attempt failed is not queued (`attempt_failed`), nor is one that was purged.
         """
+        if self.queues.capped > 0 and job.state == ACTIVE:
+            self.queues.lease_over(job)
         if job.state != ACTIVE or job.requeue_at_ms == 0:
             return False
         retry_s = job.retry_s
@@ -351,8 +353,13 @@ class Lifecycle(Holding):
         queue.count_out(job)
         self.queued_jobs -= 1
 
-    def end_lease(self, job: Job) -> None:
-        """Another node queued the job: end the lease of a worker of this node, and the wait for the delay."""
+    def end_lease(self, job: Job, *, still_in_flight: bool = False) -> None:
+        """Another node queued the job: end the lease of a worker of this node, and the wait for the delay.
+
+        `still_in_flight`: a worker has the job nevertheless, so it counts in the `inflight` of its queue.
+        """
+        if self.queues.capped > 0 and not still_in_flight:
+            self.queues.lease_over(job)
         self.queues.count_lease_out(job)
         job.flags &= _NOT_LEASED
         self._end_delay(job)
@@ -383,6 +390,8 @@ class Lifecycle(Holding):
         """
         if job.retry_s == 0 or job.requeue_at_ms == 0 or (job.state != ACTIVE and job.state != QUEUED):
             return False
+        if self.queues.capped > 0:
+            self.queues.lease_over(job)
         self.queues.count_lease_out(job)
         if job.state == QUEUED:
             self._leave_queue(job)
@@ -451,6 +460,8 @@ class Lifecycle(Holding):
             self._leave_queue(job)
         elif job.flags & LEASED:
             self.queues.count_lease_out(job)
+        if self.queues.capped > 0:
+            self.queues.lease_over(job)
         self._end_delay(job)
         job.state = ACKED
         self.acked_jobs += 1
@@ -499,6 +510,8 @@ class Lifecycle(Holding):
         if job.is_held:
             self.held.end(job)
         self.timers.disarm(job)
+        if self.queues.capped > 0:
+            self.queues.lease_over(job, dropped=True)
         self.queues.count_lease_out(job)
         self._end_delay(job)
         if job.state == QUEUED:

@@ -212,6 +212,9 @@ class Listener:
     def queue_visited(self, queue: Queue, *, drained: bool) -> None:
         """In a cluster: clients came to a queue for jobs, found nothing, or took its last job (`drained`)."""
 
+    def queue_limits(self, queue: Queue) -> None:
+        """A queue with limits is made, or the settings of one changed that has, had or gets limits."""
+
     def queue_left(self, queue: Queue) -> None:
         """The last client that waited for a queue was served, or gave up."""
 

@@ -26,6 +26,8 @@ def follow_settings(lifecycle: Lifecycle, queue: Queue, now_ms: i64) -> None:
     settings = lifecycle.queues.settings_of(queue.name)
     if settings is not queue.settings:
         queue.settings = settings
+        if queue.limiter is not None or (settings is not None and settings.limited):
+            lifecycle.events.queue_limits(queue)
         _apply(lifecycle, queue, now_ms)
 
 
@@ -33,8 +35,12 @@ def _apply(lifecycle: Lifecycle, queue: Queue, now_ms: i64) -> None:
     """Stop what is paused. If the output is not, serve the clients and the nodes that wait for jobs."""
     settings = queue.settings
     queue.pause = queue.local_pause if settings is None else queue.local_pause | settings.pause
-    if queue.pause & PAUSED_OUT:
-        return
+    if not queue.pause & PAUSED_OUT:
+        serve_again(lifecycle, queue, now_ms)
+
+
+def serve_again(lifecycle: Lifecycle, queue: Queue, now_ms: i64) -> None:
+    """Serve the clients and the nodes that wait for jobs of a queue: what held them back is over."""
     if queue.waiting > 0:
         lifecycle.offer(queue)
     if queue.patterns is not None and queue.length > 0 and lifecycle.patterns.note(queue, now_ms):

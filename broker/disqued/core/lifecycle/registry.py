@@ -117,6 +117,8 @@ class Registry(WakeTimes):
             if self.patterns.live:
                 self.patterns.match_new(queue)
             self.memory.used_bytes += queue_bytes(name)
+            if queue.settings is not None and queue.settings.limited:
+                self.events.queue_limits(queue)
         return queue
 
     def remove_queue(self, queue: Queue) -> None:

@@ -13,6 +13,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from disqued.core.jobs.job import Job
 from disqued.core.queues.bypriority import ByPriority
+from disqued.core.queues.limiter import Limiter
 from disqued.core.queues.order import Order
 from disqued.core.queues.settings import QueueSettings
 from disqued.core.queues.watcher import QueueWatcher
@@ -132,6 +133,8 @@ class Queue:
         """What the federation room keeps about the queue; None until the queue concerns other nodes."""
         self.settings: QueueSettings | None = None
         """None if nothing is set for the queue (`Queues.settings_of`)."""
+        self.limiter: Limiter | None = None
+        """What holds back its jobs if the settings have a `rate` or `inflight`; the rates room keeps it."""
         self.local_pause: i64 = 0
         """The pause flags that PAUSE set on this node."""
         self.pause: i64 = 0
@@ -187,10 +190,20 @@ class Queue:
             wait.next = None
 
     @property
+    def spare(self) -> i64:
+        """How many jobs no client of this node waits for. Clients wait in spite of jobs if limits hold these back."""
+        if self.waiting == 0:
+            return self.length
+        return 0 if self.limiter is None else max(self.length - self.waiting, 0)
+
+    @property
     def is_unused(self) -> bool:
         """Whether the queue can be removed and nothing but its statistics would be lost."""
         if self.length != 0 or self.leased != 0 or self.delayed != 0 or self.waiting != 0 or self.local_pause != 0:
             return False
         if self.held != 0:
+            return False
+        limiter = self.limiter
+        if limiter is not None and limiter.leases:
             return False
         return self.watcher is None or not self.watcher.wanted

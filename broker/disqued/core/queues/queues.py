@@ -52,6 +52,8 @@ class Queues:
         """The queue that was found last: consecutive requests mostly name the same one."""
         self.delayed_jobs: i64 = 0
         """The jobs of all queues that wait on this node for the end of their delay."""
+        self.capped: i64 = 0
+        """How many queues count their jobs in flight (`Limiter.leases`)."""
         self._count: i64 = 0
         self._made: i64 = 0
         """The number of the last queue that was made."""
@@ -76,6 +78,12 @@ class Queues:
             queue = self.get(job.queue)
             assert queue is not None  # it is in use while it has leases
             queue.leased -= 1
+
+    def lease_over(self, job: Job, *, dropped: bool = False) -> None:
+        """Tell the limiter of the queue, if it has one, that a job is not in flight any more."""
+        queue = self.get(job.queue)
+        if queue is not None and queue.limiter is not None:
+            queue.limiter.lease_over(job, dropped=dropped)
 
     def count_delayed_in(self, queue: Queue) -> None:
         """Count a job that waits on this node for the end of its delay."""

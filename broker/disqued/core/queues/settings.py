@@ -7,6 +7,7 @@ of `Queue.settings`, None for a queue without settings, or `Queues.settings_of` 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -30,6 +31,14 @@ _MOST: Final = 1 << 53
 _MOST_FACTOR: Final = 100.0
 _PAUSES: Final = {b"none": 0, b"in": 1, b"out": 2, b"all": 3}
 _UNSET: Final = b"none"
+_MOST_RATE: Final = 1_000_000
+_MOST_BURST: Final = 1_000_000
+_MOST_IN_FLIGHT: Final = 1_000_000
+_LEAST_AMOUNT: Final = 0.001
+_BURSTS_PER_S: Final = 10
+_AMOUNT: Final = re.compile(rb"\d{1,7}(\.\d{1,6})?")
+_UNITS_S: Final = {b"s": 1, b"m": 60, b"h": 3600, b"d": 86_400}
+"""The units of a rate, in seconds."""
 
 
 @mypyc_attr(acyclic=True)
@@ -67,6 +76,21 @@ class QueueSettings:
         self.pause: i64 = 0
         """The flags of `queue.PAUSED_IN` and `queue.PAUSED_OUT`."""
         self.copy_to: tuple[bytes, ...] = ()
+        self.rate_per_s: float = 0.0
+        """Deliveries per second in the whole cluster; 0 without `rate`."""
+        self.burst: i64 = NONE
+        """NONE for the default (`capacity`)."""
+        self.in_flight: i64 = NONE
+        """How many jobs all workers may have at a time."""
+        self.limited: bool = False
+        """Whether there is a `rate` or `inflight`."""
+        self.limited_ms: i64 = 0
+        """When these limits were last changed, or when this node learned it if that is earlier by its clock."""
+
+    @property
+    def capacity(self) -> float:
+        """How many deliveries the rate allows at once: `burst`, or what it allows in a tenth of a second."""
+        return float(self.burst) if self.burst > 0 else max(1.0, self.rate_per_s / _BURSTS_PER_S)
 
 
 def dead_queue(settings: QueueSettings | None, queue: bytes) -> bytes:
@@ -215,6 +239,29 @@ def copied_to(value: bytes) -> tuple[bytes, ...]:
     return tuple(words)
 
 
+def _take_rate(settings: QueueSettings, value: bytes) -> None:
+    settings.rate_per_s = 0.0 if value.lower() == _UNSET else _rate(value)
+    settings.limited = settings.rate_per_s > 0 or settings.in_flight > 0
+
+
+def _rate(value: bytes) -> float:
+    """The deliveries per second of a value as `10`, `0.5`, `10/s`, `90/m`, `5/h` or `2/d`."""
+    amount, slash, unit = value.lower().partition(b"/")
+    per_s = _UNITS_S.get(unit if slash else b"s", 0)
+    if per_s == 0 or not _AMOUNT.fullmatch(amount) or not _LEAST_AMOUNT <= float(amount.decode()) <= _MOST_RATE:
+        raise ValueError(f"must be {_LEAST_AMOUNT} to {_MOST_RATE} per second, as 10, 10/s, 90/m, 5/h or 2/d, or none")
+    return float(amount.decode()) / per_s
+
+
+def _take_burst(settings: QueueSettings, value: bytes) -> None:
+    settings.burst = _number_or_none(value, 1, _MOST_BURST, " deliveries")
+
+
+def _take_in_flight(settings: QueueSettings, value: bytes) -> None:
+    settings.in_flight = _number_or_none(value, 1, _MOST_IN_FLIGHT, " jobs")
+    settings.limited = settings.rate_per_s > 0 or settings.in_flight > 0
+
+
 _ROWS: Final[tuple[Setting, ...]] = (
     Setting(
         "retry",
@@ -290,6 +337,29 @@ _ROWS: Final[tuple[Setting, ...]] = (
         _take_pause,
     ),
     Setting("copy-to", '"queue [queue ...]"|none', "none", "ADDJOB also adds the job to these queues.", _take_copy_to),
+    Setting(
+        "rate",
+        "n[/s|/m|/h|/d]|none",
+        "none",
+        "How many jobs of the queue all nodes together deliver per second, minute, hour or day; per second without a "
+        "unit. Fractions are possible. Clients wait meanwhile.",
+        _take_rate,
+    ),
+    Setting(
+        "burst",
+        "n|none",
+        "none",
+        "How many deliveries a `rate` allows at once after a time without any; `none` is a tenth of what it allows per "
+        "second, at least 1.",
+        _take_burst,
+    ),
+    Setting(
+        "inflight",
+        "n|none",
+        "none",
+        "How many jobs of the queue workers have at a time, in the whole cluster.",
+        _take_in_flight,
+    ),
 )
 SETTINGS: Final[dict[bytes, Setting]] = {row.name: row for row in _ROWS}
 """All settings by name, in the order in which QCONF GET shows them."""

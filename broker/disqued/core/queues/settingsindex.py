@@ -18,6 +18,7 @@ from disqued.config.glob import Glob
 from disqued.core.queues.settings import MOST_NAME_BYTES, SETTINGS, QueueSettings
 
 _LIMIT: Final = b"limit"
+_LIMITS: Final = (b"rate", b"burst", b"inflight")
 _SPECIAL: Final = frozenset(b"*?[")
 _KEPT: Final = 1000
 """For how many names the result is kept. Queues keep their own."""
@@ -64,9 +65,13 @@ class SettingsIndex:
         self._combinations: dict[tuple[bytes, ...], QueueSettings] = {}
         """The settings of queues by the names that hold for them."""
         self._known: dict[bytes, QueueSettings | None] = {}
+        self._limits_ms: dict[bytes, int] = {}
+        """When limits of deliveries were last set for a name or pattern."""
 
-    def set(self, name: bytes, setting: bytes, value: bytes) -> None:
+    def set(self, name: bytes, setting: bytes, value: bytes, now_ms: i64 = 0) -> None:
         """Set a setting for a name or pattern. The value must be valid."""
+        if setting in _LIMITS:
+            self._limits_ms[name] = int(now_ms)
         row = self._rows.get(name)
         if row is None:
             row = {}
@@ -83,6 +88,7 @@ class SettingsIndex:
         del row[setting]
         if not row:
             del self._rows[name]
+            self._limits_ms.pop(name, None)
             self._remove_pattern(name)
         self._changed()
 
@@ -161,6 +167,7 @@ class SettingsIndex:
                 SETTINGS[setting].take(settings, value)
                 if setting == _LIMIT:
                     settings.limit_is_exact = name == queue
+            settings.limited_ms = max(settings.limited_ms, self._limits_ms.get(name, 0))
         self._combinations[key] = settings
         return settings
 
