@@ -265,3 +265,17 @@ def test_ten_nodes_need_few_messages() -> None:
     assert min(workers.by_member.values()) >= 15
     per_second = len(ten.sent("TOKENASK")) / 20
     assert per_second <= 9 * 10 + 2 * RATE, per_second
+
+
+def test_a_link_that_works_in_one_direction_at_most_doubles_the_rate(cluster: Cluster, workers: Workers) -> None:
+    for member in cluster.members:
+        workers.start(member, 5)
+    cluster.run(seconds=5)
+    home = home_of(cluster, "mail")
+    for member in others(cluster):
+        cluster.cut(home, member)
+    cluster.run(seconds=3 * TIMEOUT_S)
+    cluster.heal()
+    cluster.until(cluster.is_whole, within_s=60)
+    cluster.run(seconds=5)
+    assert excess(workers.times, 2 * RATE) <= 2 * BURST + 1e-6

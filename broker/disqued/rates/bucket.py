@@ -65,6 +65,8 @@ class Bucket(Alarm):
         self._filled_ms: i64 = state.now_ms
         self._fraction: float = 0.0
         self._level: float = 0.0
+        self._unused: i64 = 0
+        """How many tokens nodes had when the bucket was last filled. Those that were used since count until then."""
         if homes.settled:
             for peer in homes.seen():
                 self._agreed[peer.id] = peer.incarnation
@@ -90,7 +92,7 @@ class Bucket(Alarm):
         returned = share.hear(ask)
         if returned < 0:
             return
-        self._level += float(returned)
+        self.give_back(returned)
         wanted = share.wanted
         self.used_ms = self._state.now_ms
         self.distribute()
@@ -98,8 +100,15 @@ class Bucket(Alarm):
             share.give(0, self.why)
 
     def give_back(self, count: i64) -> None:
-        """This node gives tokens back."""
+        """Take tokens back that a node did not use."""
         self._level += float(count)
+        self._unused -= count
+
+    def used(self) -> None:
+        """This node used a token: there is room for another one from now on."""
+        settings = self._state.lifecycle.queues.settings_of(self.name)
+        if settings is not None:
+            self._refill(settings)
 
     def _lose(self, share: RemoteShare) -> None:
         settings = self._state.lifecycle.queues.settings_of(self.name)
@@ -143,6 +152,7 @@ class Bucket(Alarm):
                     still.append(share)
             waiting = still
         self._level -= float(free - left)
+        self._unused += free - left
         self._state.counters.add(TOKENS_GRANTED, free - left)
         why = self.why
         for share in hungry:
@@ -190,10 +200,10 @@ class Bucket(Alarm):
             self._level = 0.0
             return
         filled = self._level + settings.rate_per_s * min(before, self._fraction) * float(passed_ms) / 1000.0
-        unused: i64 = 0
+        self._level = min(filled, self._capacity(settings) - float(self._unused))
+        self._unused = 0
         for share in self.shares.values():
-            unused += share.unused(now_ms)
-        self._level = min(filled, self._capacity(settings) - float(unused))
+            self._unused += share.unused(now_ms)
 
     def _capacity(self, settings: QueueSettings) -> float:
         """How many tokens fit into the bucket."""

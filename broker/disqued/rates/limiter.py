@@ -144,7 +144,11 @@ class QueueLimiter(Limiter):
         self._state.counters.add(LIMITED_DELIVERIES)
         if self.home != self._state.view.node_id:
             self._tell_soon()
-        elif self.timer_next is None:
+            return True
+        bucket = self._own_bucket()
+        if bucket is not None:
+            bucket.used()
+        if self.timer_next is None:
             self._state.lifecycle.timers.arm(self, now_ms + TICK_MS)
         return True
 

@@ -16,7 +16,6 @@ VALID_MS: Final = 1000
 """How long a node may use a token, from the time at which it sent the TOKENASK that the grant answers."""
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class Share:
     """The tokens of one node."""
 

@@ -65,6 +65,8 @@ from disqued.schedule.candidates import Candidates
 from disqued.schedule.grants import Grants
 from disqued.schedule.timing import Timing
 from disqued.settings.entries import Entry
+from disqued.testing.brokenrates import NO_LEASES, WHOLE_LIMITS
+from disqued.testing.rateload import has_rates
 from disqued.testing.scheduleload import has_schedules
 
 
@@ -382,6 +384,15 @@ def _is_over_or_dead(fate: Fate) -> bool:
 
 
 MUTATIONS: Final[dict[str, Mutation]] = {
+    "rate-without-share": Mutation(
+        "each side grants the whole rate",
+        "partitions",
+        patched=WHOLE_LIMITS,
+        uses=has_rates,
+    ),
+    "cap-without-leases": Mutation(
+        "a cap does not count the jobs of workers", "calm", patched=NO_LEASES, uses=has_rates
+    ),
     "token-without-clock": Mutation(
         "claims of nodes that do not hear each other do not grow",
         "partitions",

@@ -42,6 +42,7 @@ from disqued.testing.network import EndlessError, Network
 from disqued.testing.patternload import PatternClients
 from disqued.testing.purgeload import PurgeClients, has_purges
 from disqued.testing.rare import Rarities
+from disqued.testing.rateload import RateClients, has_rates
 from disqued.testing.repairload import RepairRounds, has_repairs
 from disqued.testing.resultload import ResultClients
 from disqued.testing.scheduleload import ScheduleClients, has_schedules
@@ -213,6 +214,8 @@ class Simulation:
         if has_copies(self.seed):
             self._copies = CopyClients(self.world, self.seed)
             self._copies.start()
+        if has_rates(self.seed) and not MIXES[self.mix].logged:
+            RateClients(self.world, self.seed, self.mix).start()
         if has_claims(self.seed):
             ClaimClients(self.world, self.seed).start()
         if has_tasks(self.seed):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64
 
 from disqued.core.jobs.job import Job
 from disqued.core.timers.alarm import Alarm
@@ -20,7 +20,6 @@ REASONS: Final = (b"no", b"rate", b"inflight", b"home")
 """By what holds jobs back: nothing, the rate, the jobs in flight, or the node that grants tokens does not answer."""
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class Limiter(Alarm):
     """The limits of one queue on one node. Each delivery needs a token."""
 
