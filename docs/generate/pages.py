@@ -6,11 +6,22 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from docs.generate import bus, configuration, declared, disquecluster, httpapi, job_states, metrics, spark_options
+from docs.generate import (
+    bus,
+    celery_options,
+    configuration,
+    declared,
+    disquecluster,
+    httpapi,
+    job_states,
+    metrics,
+    spark_options,
+)
 
 DOCS: Final = Path(__file__).parents[1]
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "architecture/job-states.md": job_states.page,
+    "celery-options.md": celery_options.page,
     "configuration.md": configuration.page,
     "disquecluster.md": disquecluster.page,
     "disquebackup.md": declared.backup_page,

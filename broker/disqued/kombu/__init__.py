@@ -12,6 +12,7 @@ the group `kombu.serializers`, which kombu loads with its serializers. So it mus
 | `publishing` | from a message to ADDJOB: ID, delay, time to live, priority |
 | `envelope` | from a message to the body of a job, and back |
 | `bindings` | which queues are bound to an exchange, for all processes |
+| `nodeclients` | a client for each node |
 | `options`, `urls` | what users can set |
 """
 

@@ -21,10 +21,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final
 
-from disqued.client import Client, DisqueError, JobId, NoPermission, NoSuchJob
+from disqued.client import Client, DisqueError, JobId, NoPermission
+from disqued.kombu.nodeclients import NodeClients
 
 log = logging.getLogger("disqued.kombu")
 
@@ -36,9 +38,6 @@ MOST_BINDINGS: Final = 10_000
 
 CHECK_S: Final = 5.0
 """How often to look for nodes that do not have the bindings of this process."""
-
-GONE_PRIORITY: Final = 100
-"""The priority in HELLO of a node that failed or leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,37 +79,30 @@ class Written:
     again_s: float
 
 
-@dataclass(slots=True)
-class NodeBindings:
-    """A node, and what was written there."""
-
-    client: Client
-    written: dict[Binding, Written] = field(default_factory=dict)
-
-
 @dataclass(frozen=True, slots=True)
 class Known:
     """The bindings of an exchange that a node knew at a time."""
 
     found: tuple[Binding, ...]
+    temporary: frozenset[str]
+    """The queues among them that end with their consumers."""
     read_s: float
 
 
 class Bindings:
     """The bindings that this connection has declared, and those that it finds at its node."""
 
-    def __init__(self, client: Client, client_of: Callable[[str], Client], *, discover: bool) -> None:
-        """`client_of` makes a client of the node at an address."""
+    def __init__(self, client: Client, nodes: NodeClients) -> None:
         self._client = client
-        self._client_of = client_of
-        self._discover = discover
+        self._nodes = nodes
         self._lock = threading.Lock()
         self._own: dict[Binding, None] = {}
-        self._nodes: dict[str, NodeBindings] = {}
+        self._written: dict[str, dict[Binding, Written]] = {}
+        """What this process has written on each node."""
         self._known: dict[str, Known] = {}
-        self._temporary: set[str] = set()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
+        self._is_cut_off = False
 
     # Publishing.
 
@@ -118,9 +110,10 @@ class Bindings:
         """Return the bindings of an exchange that are not known longer than so many seconds."""
         known = self._known.get(exchange)
         if known is None or time.monotonic() - known.read_s > longest_s:
-            known = Known(tuple(self._read(exchange)), time.monotonic())
+            found = tuple(self._read(exchange))
+            temporary = frozenset(binding.queue for binding in found if binding.temporary)
+            known = Known(found, temporary, time.monotonic())
             self._known[exchange] = known
-            self._temporary.update(binding.queue for binding in known.found if binding.temporary)
         own = [binding for binding in list(self._own) if binding.exchange == exchange]
         return list(dict.fromkeys((*own, *known.found)))
 
@@ -139,7 +132,9 @@ class Bindings:
 
     def is_temporary(self, queue: str) -> bool:
         """Whether messages to this queue end with its consumer."""
-        return queue in self._temporary
+        return any(queue in known.temporary for known in list(self._known.values())) or any(
+            binding.queue == queue and binding.temporary for binding in list(self._own)
+        )
 
     # Consuming.
 
@@ -147,10 +142,8 @@ class Bindings:
         """Tell all nodes a binding, and again until it is withdrawn.
 
         Raises:
-            DisqueError: the node in use cannot be told.
+            ConnectionFailed: no node can be told.
         """
-        if binding.temporary:
-            self._temporary.add(binding.queue)
         with self._lock:
             self._own[binding] = None
             self._write_missing()
@@ -159,35 +152,46 @@ class Bindings:
                 self._thread.start()
 
     def withdraw(self, queue: str) -> None:
-        """The queue is bound to nothing any more."""
+        """The queue is bound to nothing any more. A node that cannot be told knows the binding until it expires."""
         with self._lock:
             gone = [binding for binding in self._own if binding.queue == queue]
+            if not gone:
+                return
             for binding in gone:
                 del self._own[binding]
                 self._known.pop(binding.exchange, None)
-            for node in self._nodes.values():
-                ids = [node.written.pop(binding).job_id for binding in gone if binding in node.written]
-                if ids:
-                    _try("a binding stays until it expires", node.client.ack, *ids)
+            with suppress(DisqueError):
+                for node_id, client in self._nodes.live().items():
+                    written = self._written.get(node_id, {})
+                    ids = [written.pop(binding).job_id for binding in gone if binding in written]
+                    if ids:
+                        _try("a binding stays until it expires", client.ack, *ids)
 
     def _keep(self) -> None:
         while not self._ended.wait(CHECK_S):
-            with self._lock:
-                _try("bindings could not be renewed", self._write_missing)
+            try:
+                with self._lock:
+                    self._write_missing()
+                self._is_cut_off = False
+            except DisqueError as error:
+                if not self._is_cut_off:
+                    log.warning("bindings cannot be renewed error=%r", str(error))
+                self._is_cut_off = True
 
     def _write_missing(self) -> None:
         now_s = time.monotonic()
-        for node in self._live_nodes():
-            for binding in self._own:
-                written = node.written.get(binding)
-                if written is None or written.again_s <= now_s:
-                    _try("a node does not know a binding", self._write, node, binding)
+        for node_id, client in self._nodes.live().items():
+            written = self._written.setdefault(node_id, {})
+            for binding in list(self._own):
+                before = written.get(binding)
+                if before is None or before.again_s <= now_s:
+                    _try("a node does not know a binding", self._write, client, written, binding)
 
-    def _write(self, node: NodeBindings, binding: Binding) -> None:
+    def _write(self, client: Client, written: dict[Binding, Written], binding: Binding) -> None:
         lifetime = binding.lifetime
         text = binding.encode()
         slot = int(time.time()) // lifetime.again_s
-        job_id = node.client.add(
+        job_id = client.add(
             PREFIX + binding.exchange,
             text,
             replicate=1,
@@ -196,48 +200,21 @@ class Bindings:
             key=None if binding.temporary else f"{text}{slot}",
             until=None if binding.temporary else "done",
         )
-        before = node.written.get(binding)
-        node.written[binding] = Written(job_id, time.monotonic() + lifetime.again_s)
+        before = written.get(binding)
+        written[binding] = Written(job_id, time.monotonic() + lifetime.again_s)
         if before is not None and binding.temporary:
-            node.client.ack(before.job_id)
-
-    def _live_nodes(self) -> list[NodeBindings]:
-        """The nodes that can be told, the one in use first."""
-        hello = self._client.hello()
-        addresses = {hello.node_id: str(self._client.node)}
-        if self._discover:
-            for node in hello.nodes:
-                if node.id != hello.node_id and node.host and node.port and node.priority < GONE_PRIORITY:
-                    host = f"[{node.host}]" if ":" in node.host else node.host
-                    addresses[node.id] = f"{host}:{node.port}"
-        for node_id in [known for known in self._nodes if known not in addresses]:
-            self._nodes.pop(node_id).client.close()
-        for node_id, address in addresses.items():
-            if node_id not in self._nodes:
-                self._nodes[node_id] = NodeBindings(self._client_of(address))
-        return [self._nodes[node_id] for node_id in addresses]
+            client.ack(before.job_id)
 
     def close(self) -> None:
         """Renew nothing any more."""
         self._ended.set()
-        thread = self._thread
-        if thread is not None:
-            thread.join()
-        for node in self._nodes.values():
-            node.client.close()
-        self._nodes.clear()
-
-    def forget(self) -> None:
-        """Close the sockets of the parent, in a child process."""
-        for node in list(self._nodes.values()):
-            node.client.close()
+        if self._thread is not None:
+            self._thread.join()
 
 
 def _try(problem: str, call: Callable[..., object], *arguments: object) -> None:
     """Make a call whose failure does no lasting harm."""
     try:
         call(*arguments)
-    except NoSuchJob:
-        return
     except DisqueError as error:
         log.warning("%s error=%r", problem, str(error))

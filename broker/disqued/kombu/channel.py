@@ -17,7 +17,7 @@ from disqued.kombu.fetching import Fetcher
 from disqued.kombu.leases import Leases, log
 from disqued.kombu.options import TransportOptions
 from disqued.kombu.placing import add_somewhere
-from disqued.kombu.publishing import PUBLICATION, Publication, job_options, publication_of
+from disqued.kombu.publishing import PUBLICATION, JobOptions, Publication, job_options, publication_of
 from disqued.kombu.qos import QoS
 from disqued.kombu.scheduled import complete
 
@@ -114,11 +114,11 @@ class Channel(virtual.Channel):
         return envelope.decode_body(body, encoding)
 
     def _put(self, queue: str, message: envelope.Message, **_kwargs: Any) -> None:
-        if self._carrier.bindings.is_temporary(queue):
-            self._put_at_most_once([queue], envelope.encode(message))
-            return
         publication = publication_of(message)
-        chosen = job_options(message, publication.began_s, self.options, self._carrier.cluster_size)
+        chosen = self._options_for(message, publication)
+        if self._carrier.bindings.is_temporary(queue):
+            self._put_at_most_once([queue], envelope.encode(message), chosen)
+            return
         add = partial(
             self.client.add,
             queue,
@@ -136,6 +136,9 @@ class Channel(virtual.Channel):
         )
         add_somewhere(self.client, add, self.options.publish_patience)
 
+    def _options_for(self, message: envelope.Message, publication: Publication) -> JobOptions:
+        return job_options(message, publication.began_s, self.options, self._carrier.cluster_size)
+
     def _put_fanout(self, exchange: str, message: envelope.Message, routing_key: str, **_kwargs: Any) -> None:
         bindings = self._carrier.bindings
         queues = self._lookup(exchange, routing_key)
@@ -144,16 +147,22 @@ class Channel(virtual.Channel):
             if queue not in temporary:
                 self._put(queue, message)
         content = envelope.encode(message)
+        chosen = self._options_for(message, publication_of(message))
         for first in range(0, len(temporary), QUEUES_PER_COMMAND):
-            self._put_at_most_once(temporary[first : first + QUEUES_PER_COMMAND], content)
+            self._put_at_most_once(temporary[first : first + QUEUES_PER_COMMAND], content, chosen)
 
-    def _put_at_most_once(self, queues: Sequence[str], content: bytes) -> None:
+    def _put_at_most_once(self, queues: Sequence[str], content: bytes, chosen: JobOptions) -> None:
         """Add a message to temporary queues: one copy each, which ends with its consumer."""
-        for queue, result in zip(
+        results = self.client.add_to(
             queues,
-            self.client.add_to(queues, content, replicate=1, retry_s=0, ttl_s=self.options.fanout_ttl),
-            strict=True,
-        ):
+            content,
+            replicate=1,
+            retry_s=0,
+            ttl_s=min(chosen.ttl_s, self.options.fanout_ttl + (chosen.delay_s or 0)),
+            delay_s=chosen.delay_s,
+            priority=chosen.priority,
+        )
+        for queue, result in zip(queues, results, strict=True):
             if isinstance(result, ResponseError):
                 log.warning("message was not added queue=%r error=%r", queue, str(result))
 
@@ -215,7 +224,9 @@ class Channel(virtual.Channel):
         if if_empty and self._size(queue):
             return
         self._unbind(queue)
-        if queue not in self._carrier.temporary_queues:
+        if queue in self._carrier.temporary_queues:
+            self._carrier.temporary_queues.discard(queue)
+        else:
             self._purge(queue)
 
     # Consuming.

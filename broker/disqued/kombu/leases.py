@@ -17,7 +17,8 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -34,6 +35,7 @@ from disqued.client import (
     TooLate,
 )
 from disqued.client.renewals import RenewalSchedule
+from disqued.kombu.nodeclients import NodeClients
 
 log = logging.getLogger("disqued.kombu")
 
@@ -73,14 +75,17 @@ class Unsent:
 class Leases:
     """The jobs of one connection. Any thread may call the methods."""
 
-    def __init__(self, make_client: Callable[[], Client]) -> None:
+    def __init__(self, make_client: Callable[[], Client], make_nodes: Callable[[Client], NodeClients]) -> None:
         self._make_client = make_client
+        self._make_nodes = make_nodes
         self._begin()
 
     def _begin(self) -> None:
         self.owner = os.getpid()
         self.client = self._make_client()
         """The client of the connection; threads share it."""
+        self.nodes = self._make_nodes(self.client)
+        """Clients of single nodes."""
         self._schedule = RenewalSchedule()
         self._lock = threading.Lock()
         self._sending = threading.Lock()
@@ -92,6 +97,7 @@ class Leases:
 
     def forget(self) -> None:
         """Begin without jobs and with new sockets, in a child process. The old ones close here only."""
+        self.nodes.forget()
         self.client.close()
         self._begin()
 
@@ -149,8 +155,16 @@ class Leases:
         return self._schedule.wait_s(time.monotonic(), TRY_AGAIN_S if self._unsent else LONGEST_WAIT_S)
 
     def flush(self) -> None:
-        """Send what was noted, and return when the node has replied, or cannot be reached."""
-        self._send()
+        """Send what was noted, and return when the node has replied, or cannot be reached.
+
+        When the connection was lost and closed, a task may still have run to its end: its acknowledgement has a
+        connection of its own.
+        """
+        if not self._closed:
+            self._send()
+            return
+        with self._make_client() as self.client:
+            self._send()
 
     def close(self) -> None:
         """Send what was noted, and stop renewing. Later acknowledgements are sent at once."""
@@ -160,6 +174,7 @@ class Leases:
         if thread is not None and thread is not threading.current_thread():
             thread.join()
         self._send()
+        self.nodes.close()
 
     def _send(self) -> None:
         if not self._unsent:
@@ -201,13 +216,31 @@ class Leases:
             ids = self._schedule.due(time.monotonic())
             if not ids:
                 return
-            try:
-                results: list[int | DisqueError] = self.client.working_many(ids)
-            except DisqueError as error:
-                results = [error] * len(ids)
+            results = self._working(self.client, ids)
+            unknown = [job_id for job_id, result in results.items() if isinstance(result, NoSuchJob)]
+            if unknown:
+                results.update(self._working_elsewhere(unknown))
             now_s = time.monotonic()
-            for job_id, result in zip(ids, results, strict=True):
+            for job_id, result in results.items():
                 self._renewed(job_id, result, now_s)
+
+    def _working(self, client: Client, ids: Sequence[str]) -> dict[str, int | DisqueError]:
+        try:
+            return dict(zip(ids, client.working_many(ids), strict=True))
+        except DisqueError as error:
+            return dict.fromkeys(ids, error)
+
+    def _working_elsewhere(self, ids: Sequence[str]) -> dict[str, int | DisqueError]:
+        """Renew jobs at the nodes that have copies: the node that delivered them has gone, and this one has none."""
+        renewed: dict[str, int | DisqueError] = {}
+        with suppress(DisqueError):
+            for client in list(self.nodes.live().values())[1:]:
+                left = [job_id for job_id in ids if job_id not in renewed]
+                if not left:
+                    break
+                results = self._working(client, left)
+                renewed.update({job_id: result for job_id, result in results.items() if isinstance(result, int)})
+        return renewed
 
     def _renewed(self, job_id: str, result: int | DisqueError, now_s: float) -> None:
         if isinstance(result, int):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Final
 
 DAY_S: Final = 86_400
@@ -156,34 +157,15 @@ OPTIONS: Final = (
 )
 """All options."""
 
-_FOREIGN: Final = frozenset(
-    {
-        "client_properties",
-        "confirm_publish",
-        "fanout_patterns",
-        "fanout_prefix",
-        "global_keyprefix",
-        "health_check_interval",
-        "interval_max",
-        "interval_start",
-        "interval_step",
-        "max_retries",
-        "polling_interval",
-        "priority_steps",
-        "sep",
-        "socket_connect_timeout",
-        "socket_keepalive",
-        "visibility_timeout",
-    }
-)
-"""Options of other transports, which have no meaning here, and those of kombu itself: they are no mistakes."""
+_SIMILAR: Final = 0.85
+"""How similar a mistyped name is; less than any option of other transports."""
 
 
 def parse_options(given: Mapping[str, object]) -> TransportOptions:
-    """Return the options with their defaults.
+    """Return the options with their defaults. Others are ignored: they are for other transports, or for kombu itself.
 
     Raises:
-        ValueError: an option is unknown, or its value is wrong; the text says what it must be.
+        ValueError: a value is wrong, or a name is mistyped; the text says what it must be.
     """
     values = {option.name: option.default for option in OPTIONS}
     rows = {option.name: option for option in OPTIONS}
@@ -191,6 +173,10 @@ def parse_options(given: Mapping[str, object]) -> TransportOptions:
         row = rows.get(name)
         if row is not None:
             values[name] = _parsed(row, value)
+            continue
+        similar = get_close_matches(name, rows, 1, _SIMILAR)
+        if similar:
+            raise ValueError(f"unknown transport option {name!r}; did you mean {similar[0]!r}?")
     return TransportOptions(**values)  # type: ignore[arg-type]  # the parsers return their types
 
 

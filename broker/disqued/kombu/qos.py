@@ -61,6 +61,7 @@ class QoS(virtual.QoS):
                 self._leases.fail(delivery_tag)
             else:
                 self._leases.reject(delivery_tag)
+            self._leases.flush()  # rare, and the next fetch may be for this message
             self._had_room()
 
     def _forget(self, delivery_tag: str) -> bool:

@@ -33,6 +33,7 @@ from disqued.client.nodes import DEFAULT_PORT
 from disqued.kombu.bindings import Bindings
 from disqued.kombu.channel import Channel as DisqueChannel
 from disqued.kombu.leases import Leases
+from disqued.kombu.nodeclients import NodeClients
 from disqued.kombu.options import TransportOptions, parse_options
 from disqued.kombu.urls import hide_password, place_of, settle
 
@@ -108,8 +109,8 @@ class Transport(virtual.Transport):
         settle(client, self._place)
         self._connect_timeout_s: float | None = client.connect_timeout or None
         self.waker = Waker()
-        self.leases = Leases(self._make_client)
-        self.bindings = self._make_bindings()
+        self.leases = Leases(self._make_client, self._make_nodes)
+        self.bindings = Bindings(self.leases.client, self.leases.nodes)
         self.temporary_queues: set[str] = set()
         self.cluster_size = 1
         self._loop: Any = None
@@ -133,12 +134,9 @@ class Transport(virtual.Transport):
             backoff=TRIES,
         )
 
-    def _make_bindings(self) -> Bindings:
-        return Bindings(
-            self.leases.client,
-            lambda address: self._client_of([address], discover=False),
-            discover=self.options.discover,
-        )
+    def _make_nodes(self, client: Client) -> NodeClients:
+        discover = self.options.discover
+        return NodeClients(client, lambda address: self._client_of([address], discover=False), discover=discover)
 
     def driver_version(self) -> str:
         """The version of this package."""
@@ -285,8 +283,7 @@ class Transport(virtual.Transport):
         self._watched.clear()
         self.waker.close()
         self.leases.forget()
-        self.bindings.forget()
-        self.bindings = self._make_bindings()
+        self.bindings = Bindings(self.leases.client, self.leases.nodes)
         for channel in list(self.channels):
             channel.forget()
 
