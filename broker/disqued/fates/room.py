@@ -97,9 +97,7 @@ class FatesRoom(Room):
 
     def deadline_ms(self) -> i64:
         """At once if somebody must be told, or a node asked."""
-        watches = self.state.watches
-        is_due = watches.changed or watches.fresh or watches.confirmed or self._frees
-        return self.state.now_ms if is_due else 0
+        return self.state.now_ms if self.state.watches.has_work or self._frees else 0
 
     def due(self) -> None:
         """Tell those who watch jobs whose fates changed, and ask about jobs that are watched since this turn."""

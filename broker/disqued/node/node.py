@@ -330,7 +330,7 @@ class Node:
         at_once = next_long(state) is not None or bool(state.lifecycle.dropped) or bool(self._requests.interrupted)
         if state.loading or state.ending:
             return 0 if at_once or 0 < room_ms <= state.now_ms else state.now_ms + SAMPLE_MS
-        if at_once:
+        if at_once or state.watches.has_work:  # a client waits for what is told now: a timer is a millisecond late
             return 0
         deadline = self._next_cron_ms
         awake_ms = state.lifecycle.timers.next_ms()

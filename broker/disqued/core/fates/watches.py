@@ -63,6 +63,11 @@ class Watches:
 
         self.keeper = FateKeeper()
 
+    @property
+    def has_work(self) -> bool:
+        """Whether somebody must be told or asked now."""
+        return bool(self.changed) or bool(self.fresh) or bool(self.confirmed)
+
     def of(self, job_id: bytes) -> Watched:
         """The entry of an ID; it is made if it does not exist."""
         watched = self.watched.get(job_id)
