@@ -15,6 +15,9 @@ These are the values of `broker_transport_options`, or of `transport_options` of
 [guide](howto/celery.md) explains the transport. A wrong value is refused when the connection opens. Options of other
 transports, such as `visibility_timeout`, have no effect.
 
+The URL of the broker can have them too, as in `disque://node-1,node-2/?retry=30&discover=no`. They count first there,
+and an unknown name is an error.
+
 | option | default | description |
 |---|---|---|
 """

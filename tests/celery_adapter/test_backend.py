@@ -47,6 +47,14 @@ def test_celery_finds_the_backend_by_its_url() -> None:
         ("disque://one", {"queue": ""}, "queue must be a name, not ''"),
         ("disque://one", {"copies": 0}, "copies must be a number greater than 0, not 0"),
         ("disque://one", {"attempts": "3"}, "attempts must be a number greater than 0, not '3'"),
+        ("disque://:secret@one?copies=two", {}, "copies must be a number greater than 0, not 'two'"),
+        ("disque://:secret@one?copies=1&copies=2", {}, "result_backend: the option 'copies' in the URL must have one"),
+        (
+            "disque://:secret@one?attempt=1",
+            {},
+            "result_backend: unknown option 'attempt' in the URL; did you mean 'attempts'",
+        ),
+        ("disque://:secret@one?retry=30", {}, "unknown option 'retry' in the URL; use queue, copies, attempts, cafile"),
     ],
 )
 def test_wrong_settings_are_refused(url: str, options: dict[str, Any], message: str) -> None:
@@ -72,9 +80,17 @@ def test_result_expires_says_how_long_nodes_keep_a_result(
         assert details[details.index(b"retain") + 1] == retained_s
 
 
-def test_queue_and_copies_can_be_chosen(make: Any, cluster: RealCluster) -> None:
-    one = make(result_backend_transport_options={"queue": "shop.results", "copies": 1, "visibility_timeout": 5}).backend
-    other = make().backend
+@pytest.mark.parametrize(
+    ("query", "options"),
+    [
+        ("", {"queue": "shop.results", "copies": 1, "visibility_timeout": 5}),
+        ("/?queue=shop.results&copies=1", {"queue": "not.this.one"}),
+    ],
+)
+def test_queue_and_copies_can_be_chosen(make: Any, cluster: RealCluster, query: str, options: dict[str, Any]) -> None:
+    app = make()
+    other = app.backend
+    one = made(f"{app.conf.result_backend}{query}", result_backend_transport_options=options).backend
     one.store_result("task", 42, states.SUCCESS)
     assert (one.get_state("task"), other.get_state("task")) == (states.SUCCESS, states.PENDING)
     one.store_result("unfinished", {}, states.STARTED)
@@ -133,7 +149,7 @@ for number in range(3):
 
 def test_chords_wait_in_the_broker_if_tasks_and_results_are_in_one_cluster() -> None:
     backend = "disques://mail:secret@a:1,b:2/?insecure=yes"
-    for broker in ("disques://other:x@b:2,a:1", backend):
+    for broker in ("disques://other:x@b:2,a:1", "disques://a:1?retry=30;disques://b:2?retry=30", backend):
         assert is_same_cluster(broker, backend)
     for other in ("disques://a:1", "redis://a:1", "", None, ["disques://a:1,b:2"]):
         assert not is_same_cluster(other, backend)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from typing import Any
 
@@ -49,6 +50,43 @@ def test_tls_comes_from_the_url_or_from_broker_use_ssl(
     assert isinstance(place.tls, ssl.SSLContext)
     assert (place.tls.verify_mode == ssl.CERT_REQUIRED) is verifies
     assert place.tls_server_name == name
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "disque://h1,h2/?retry=30&publish_timeout=2.5&discover=no&queue_order_strategy=sorted",
+        ["disque://h1?retry=30&publish_timeout=2.5&discover=False&queue_order_strategy=sorted"] * 2,
+        "disques://?retry=30&insecure=yes&discover=false&publish_timeout=2.5&queue_order_strategy=sorted",
+    ],
+)
+def test_transport_options_in_the_url_count_before_others_and_stay_in_copies_of_the_connection(url: Any) -> None:
+    connection = Connection(url, transport_options={"retry": 90, "ttl": 600})
+    for one in (connection, connection.clone()):
+        options = one.transport.options
+        assert (options.retry, options.publish_timeout, options.discover) == (30, 2.5, False)
+        assert (options.queue_order_strategy, options.ttl) == ("sorted", 600)
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("retry=soon", "transport option 'retry' must be an integer from 1 to 86400, not 'soon'"),
+        ("retry=0", "transport option 'retry' must be an integer from 1 to 86400, not 0"),
+        ("socket_timeout=inf", "transport option 'socket_timeout' must be a number of seconds, 0 or more, not inf"),
+        ("discover=1", "transport option 'discover' must be True or False, not 1"),
+        ("retry=", "the option 'retry' in the URL must have one value"),
+        ("retry=3&retry=4", "the option 'retry' in the URL must have one value"),
+        ("socket_timeouts=3", "unknown option 'socket_timeouts' in the URL; did you mean 'socket_timeout'?"),
+        ("visibility_timeout=3", "unknown option 'visibility_timeout' in the URL; use retry, ttl"),
+        ("retry=3;disque://h2", "the URLs of the nodes must have the same transport options"),
+        ("insecure=yes", "the options in the URL of a node are about TLS; use disques://"),
+    ],
+)
+def test_wrong_options_in_the_url_are_refused_without_showing_the_password(query: str, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)) as refused:
+        Connection(f"disque://:secret@h?{query}").connect()
+    assert "secret" not in str(refused.value)
 
 
 @pytest.mark.parametrize(

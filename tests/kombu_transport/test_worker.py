@@ -54,6 +54,10 @@ def unfinished(broker: Client, queue: str) -> int:
     return len(list(broker.jscan(queue=queue)))
 
 
+def shown(broker: Client, queue: str) -> list[Any]:
+    return [broker.show(job_id) for job_id in broker.jscan(queue=queue)]
+
+
 def test_tasks_retries_and_delays_run_once_each(tasks: Any, url: str, tmp_path: Path) -> None:
     noted = tmp_path / "noted"
     with CeleryWorker(tmp_path, url) as worker:
@@ -131,6 +135,30 @@ def test_stopped_workers_give_back_what_they_have_not_begun_and_count_no_attempt
     until(lambda: broker.qcount("stopped").queued == 200 - done, "the others are in the queue")
     assert broker.qcount("stopped.dead").dead == 0
     assert len(set(began(noted))) == done, "none ran twice"
+
+
+@pytest.mark.parametrize("soft_s", [0, 2])
+def test_cold_and_soft_shutdown_give_back_what_runs_and_count_no_attempt(
+    tasks: Any, url: str, tmp_path: Path, broker: Client, soft_s: int
+) -> None:
+    """Three times, one more than the limit of the queue. In the second soft shutdown the signal is sent twice."""
+    noted, queue = tmp_path / "noted", f"cold{soft_s}"
+    broker.qconf_set(queue, {"limit": 2})
+    names = [f"long{number}" for number in range(2)] + [f"ahead{number}" for number in range(20)]
+    for name in names:
+        tasks.record.apply_async((str(noted), name, 600), queue=queue)
+    for round_ in range(1, 4):
+        with CeleryWorker(tmp_path, url, "-Q", queue, ACKS="late", PREFETCH="500", SOFT_SHUTDOWN=str(soft_s)) as worker:
+            worker.wait_until(lambda: len(began(noted)) == 2 * round_, "two tasks run")  # noqa: B023 - waits here
+            if soft_s and round_ == 2:
+                worker.process.send_signal(signal.SIGQUIT)
+                worker.wait_until(lambda: "Initiating Soft Shutdown" in worker.output, "it waits")
+            worker.stop(signal.SIGQUIT)
+        assert ("Initiating Soft Shutdown" in worker.output) is bool(soft_s)
+        until(lambda: broker.qcount(queue).queued == len(names), "all are in the queue again")
+        assert [(one.nacks, one.additional_deliveries) for one in shown(broker, queue)] == [(0, 0)] * len(names)
+    assert ended(noted) == []
+    assert broker.qcount(f"{queue}.dead").dead == 0
 
 
 def test_task_that_kills_its_process_becomes_a_dead_letter_at_the_limit_of_its_queue(

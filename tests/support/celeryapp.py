@@ -20,6 +20,7 @@ app.conf.update(
     task_reject_on_worker_lost=os.environ.get("ACKS") == "late",
     worker_cancel_long_running_tasks_on_connection_loss=False,
     worker_prefetch_multiplier=int(os.environ.get("PREFETCH", "4")),
+    worker_soft_shutdown_timeout=float(os.environ.get("SOFT_SHUTDOWN", "0")),
 )
 
 

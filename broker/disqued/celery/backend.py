@@ -36,12 +36,12 @@ from disqued.client import (
     QueuePaused,
 )
 from disqued.client.resultjobs import MOST_KEYS, MOST_RESULT_BYTES, MOST_RETAIN_S, ResultJobs
-from disqued.client.urls import parse_url
+from disqued.client.urls import parse_url, take_options
 
 _LOG: Final = logging.getLogger(__name__)
 QUEUE: Final = "celery.results"
 _OPTIONS: Final = {"queue": str, "copies": int, "attempts": int}
-"""The keys of `result_backend_transport_options`, with their types."""
+"""The keys of `result_backend_transport_options`, which can be in the query of the URL too, with their types."""
 _ATTEMPTS: Final = 12
 """About 20 s of attempts when no node can be reached, as with Celery's backend for Redis."""
 _MAY_PASS: Final = (
@@ -61,7 +61,8 @@ class DisqueBackend(AsyncBackendMixin, Backend):
     """The backend behind `result_backend="disque://..."`.
 
     `result_backend_transport_options` has `queue`, the queue of the result jobs (`celery.results`), `copies`, how many
-    nodes know a result before it counts as stored (2), and `attempts` to reach a node (12).
+    nodes know a result before it counts as stored (2), and `attempts` to reach a node (12). The URL can have the same
+    options, `disque://host1,host2?copies=1`, and these count first.
     """
 
     supports_autoexpire = True
@@ -71,10 +72,11 @@ class DisqueBackend(AsyncBackendMixin, Backend):
     def __init__(self, app: Any, url: str | None = None, **options: Any) -> None:
         super().__init__(app, url=url, **options)
         try:
-            self._target = parse_url(url or "disque://localhost")
+            self._address, of_url = take_options(url or "disque://localhost", _OPTIONS)
+            self._target = parse_url(self._address)
         except ValueError as error:
             raise ImproperlyConfigured(f"result_backend: {error}") from error
-        self._options = _read_options(app.conf.result_backend_transport_options or {})
+        self._options = _read_options({**(app.conf.result_backend_transport_options or {}), **_values(of_url)})
         self._retain_s = _retain_s(self.expires)
         self._runs = Runs()
         self._results: ResultJobs | None = None
@@ -95,7 +97,7 @@ class DisqueBackend(AsyncBackendMixin, Backend):
         """Where results are kept. A process that was forked connects itself."""
         if self._results is None or self._process_id != os.getpid():
             self._process_id = os.getpid()
-            client = Client([str(self.url)], backoff=Backoff(attempts=self._options.get("attempts", _ATTEMPTS)))
+            client = Client([self._address], backoff=Backoff(attempts=self._options.get("attempts", _ATTEMPTS)))
             weakref.finalize(self, client.close)
             self._results = ResultJobs(
                 client,
@@ -222,13 +224,18 @@ class DisqueBackend(AsyncBackendMixin, Backend):
         return super().__reduce__(args, {"url": self.url, **(kwargs or {})})
 
 
+def _values(texts: dict[str, str]) -> dict[str, Any]:
+    """Return the values of options in the URL; a text that is no number is refused with the others."""
+    return {name: int(text) if _OPTIONS[name] is int and text.isdecimal() else text for name, text in texts.items()}
+
+
 def _read_options(given: dict[str, Any]) -> dict[str, Any]:
     """Return the options of the backend; others belong to other backends."""
     options: dict[str, Any] = {name: given[name] for name in _OPTIONS if name in given}
     for name, value in options.items():
         if not isinstance(value, _OPTIONS[name]) or not value or (isinstance(value, int) and value < 1):
             kind = "a name" if _OPTIONS[name] is str else "a number greater than 0"
-            raise ImproperlyConfigured(f"result_backend_transport_options: {name} must be {kind}, not {value!r}")
+            raise ImproperlyConfigured(f"option of the result backend: {name} must be {kind}, not {value!r}")
     return options
 
 

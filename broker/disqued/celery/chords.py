@@ -15,7 +15,7 @@ from typing import Any, Final
 from celery.result import ResultSet
 from celery.signals import before_task_publish
 
-from disqued.client.urls import parse_url
+from disqued.client.urls import parse_nodes
 from disqued.kombu.envelope import AFTER
 
 MOST_PARENTS: Final = 64
@@ -34,10 +34,15 @@ def last_tasks(header: Any) -> list[str]:
 def is_same_cluster(broker_url: object, backend_url: object) -> bool:
     """Whether tasks and results are kept by the same nodes, as far as the URLs say."""
     try:
-        broker, backend = parse_url(str(broker_url)), parse_url(str(backend_url))
+        return _nodes_of(broker_url) == _nodes_of(backend_url)
     except ValueError:
         return False
-    return sorted(broker.nodes) == sorted(backend.nodes)
+
+
+def _nodes_of(urls: object) -> list[str]:
+    """Return the nodes in the URL, or in several with `;` between them. The options do not matter here."""
+    texts = str(urls).split(";")
+    return sorted(parse_nodes([text.partition("?")[0] for text in texts]).nodes)
 
 
 @contextmanager

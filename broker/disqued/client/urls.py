@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from typing import Final
 from urllib.parse import parse_qsl, unquote
 
@@ -24,6 +25,11 @@ class TlsOptions:
     keyfile: str | None = None
     insecure: bool = False
     server_name: str | None = None
+
+
+_TLS_NAMES: Final = [field.name for field in fields(TlsOptions)]
+_SIMILAR: Final = 0.75
+"""How similar a mistyped option is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +98,40 @@ def parse_url(text: str) -> Target:
     return Target(nodes, SCHEMES[scheme], unquote(user) or None, unquote(password) if at and colon else None, options)
 
 
+def take_options(url: str, own: Iterable[str]) -> tuple[str, dict[str, str]]:
+    """Separate the options of an adapter from the options for TLS in a URL.
+
+    Returns:
+        The URL without the options that are named in `own`, and the texts of those options.
+
+    Raises:
+        ValueError: an option is unknown, has no value, or is given twice. The text shows no password.
+    """
+    address, _, query = url.partition("?")
+    adapter_names = list(own)
+    known = [*adapter_names, *_TLS_NAMES]
+    found: dict[str, str] = {}
+    others = []
+    for part in filter(None, query.split("&")):
+        name, value = parse_qsl(part, keep_blank_values=True)[0]
+        if name not in known:
+            similar = get_close_matches(name, known, 1, _SIMILAR)
+            advice = f"did you mean {similar[0]!r}?" if similar else f"use {', '.join(known)}"
+            raise ValueError(f"unknown option {name!r} in the URL; {advice}")
+        if name not in adapter_names:
+            others.append(part)
+        elif not value or name in found:
+            raise ValueError(f"the option {name!r} in the URL must have one value")
+        else:
+            found[name] = value
+    return f"{address}?{'&'.join(others)}" if others else address, found
+
+
 def _parse_options(query: str) -> TlsOptions:
-    names = [field.name for field in fields(TlsOptions)]
     values: dict[str, str | bool] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
-        if name not in names or not value:
-            raise ValueError(f"invalid option {name!r} in the URL of a node; use {', '.join(names)} with a value")
+        if name not in _TLS_NAMES or not value:
+            raise ValueError(f"invalid option {name!r} in the URL of a node; use {', '.join(_TLS_NAMES)} with a value")
         if name == "insecure":
             if value not in {"yes", "no"}:
                 raise ValueError(f"the option insecure in the URL of a node must be yes or no, not {value!r}")

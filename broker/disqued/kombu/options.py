@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
@@ -54,7 +56,7 @@ def _optional(parse: Callable[[object], object]) -> Callable[[object], object]:
 
 
 def _seconds(value: object) -> object:
-    if not isinstance(value, bool) and isinstance(value, int | float) and value >= 0:
+    if not isinstance(value, bool) and isinstance(value, int | float) and 0 <= value < math.inf:
         return float(value)
     raise ValueError("a number of seconds, 0 or more")
 
@@ -72,6 +74,8 @@ def _order(value: object) -> object:
 
 
 _MOST_TTL_S: Final = 3650 * DAY_S
+
+_FLAGS: Final = {"true": True, "yes": True, "false": False, "no": False}
 
 OPTIONS: Final = (
     Option(
@@ -178,6 +182,17 @@ def parse_options(given: Mapping[str, object]) -> TransportOptions:
         if similar:
             raise ValueError(f"unknown transport option {name!r}; did you mean {similar[0]!r}?")
     return TransportOptions(**values)  # type: ignore[arg-type]  # the parsers return their types
+
+
+def value_of_text(text: str) -> object:
+    """Return what the text of an option in a URL means: True, False, a number, or the text itself."""
+    flag = _FLAGS.get(text.lower())
+    if flag is not None:
+        return flag
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
 
 
 def _parsed(row: Option, value: object) -> object:

@@ -104,8 +104,8 @@ class Transport(virtual.Transport):
 
     def __init__(self, client: Any, **kwargs: Any) -> None:
         super().__init__(client, **kwargs)
-        self.options: TransportOptions = parse_options(client.transport_options)
         self._place = place_of(client)
+        self.options: TransportOptions = parse_options({**client.transport_options, **self._place.options})
         settle(client, self._place)
         self._connect_timeout_s: float | None = client.connect_timeout or None
         self.waker = Waker()
