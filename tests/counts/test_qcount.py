@@ -55,6 +55,13 @@ def jobs(counted: dict[str, int]) -> dict[str, int]:
     return {name: number for name, number in counted.items() if number and not name.startswith("nodes-")}
 
 
+def test_delayed_jobs_with_given_ids_are_counted_once(cluster: Cluster) -> None:
+    for number, member in enumerate(cluster.members):
+        add(cluster, member, "DELAY", 60, "ID", f"{number}".rjust(24, "A"))
+    cluster.run(seconds=2)
+    assert [jobs(count(cluster, member)) for member in cluster.members] == [{"delayed": 3}] * 3
+
+
 def test_jobs_of_a_single_node_are_counted_by_what_they_wait_for(client: LocalClient) -> None:
     client.add("mail")
     client.add("mail", "body", "DELAY", 60)

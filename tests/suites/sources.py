@@ -41,3 +41,4 @@ class Source:
 
 KOMBU: Final = Source("kombu", "5.7.0", "31e62fdfd2381caa3422f8e02b84a491d9a2180ddda74507b57f4cb1e1c2c2c9")
 CELERY: Final = Source("celery", "5.7.0", "6a5dfcf6662287204f009a02002b9e66c83d4105e47ebabdc7079108772fc6f0")
+DRAMATIQ: Final = Source("dramatiq", "2.2.1", "f9fbbd2feea27b3fa4085446242a24d86f78288b20c78a93f9f0bdbd7d908cd5")

@@ -84,7 +84,7 @@ class AsyncConsumer:
             self._ended = True
             self._flush()
             await finisher
-            self._plan.source.drop_idle()
+            self._plan.drop_idle()
 
     def request_stop(self) -> None:
         """Ask `run()` to end, without waiting. Safe to call from a signal handler of the event loop."""

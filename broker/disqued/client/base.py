@@ -103,6 +103,13 @@ class BaseClient:
         """
         self._session.use_another_node()
 
+    def session(self) -> Session:
+        """Return a new session with the settings of this client, for adapters that execute calls themselves.
+
+        It counts towards `max_connections`, and `close()` closes it, too.
+        """
+        return self._session.sibling()
+
 
 class Method(Generic[C, P, R]):
     """A method of both clients: `build` turns the arguments into a call, `perform` executes the call.

@@ -82,7 +82,7 @@ class Consumer:
                 self._inbox.put(None)
             renewer.join()
             finisher.join()
-            self._plan.source.drop_idle()
+            self._plan.drop_idle()
 
     def request_stop(self) -> None:
         """Ask `run()` to end, without waiting. Safe to call from a signal handler."""

@@ -178,17 +178,18 @@ class Plan:
         """The longest time between two checks for due renewals; a job fetched in between is not due earlier."""
         return self.working_after_s or _FIRST_WORKING_S
 
-    def fetch(self) -> tuple[Session, Call[list[Job]]]:
+    def fetch(self, wait_ms: int = POLL_MS) -> tuple[Session, Call[list[Job]]]:
         """Return the call that fetches as many jobs as there is capacity for, and the session for it.
 
-        After a move, every second call is for the former node, and does not wait there.
+        It waits at most `wait_ms` for a job. After a move, every second call is for the former node, and does not wait
+        there.
         """
         self._former_is_next = self._former is not None and not self._former_is_next
         source = self._former if self._former is not None and self._former_is_next else self.source
         call = calls.get(
             self.queues,
             count=self._capacity - len(self.schedule),
-            timeout_ms=POLL_MS,
+            timeout_ms=wait_ms,
             nohang=source is self._former,
             with_counters=True,
             with_requeue=source.node is None or source.node != self._without_requeue,
@@ -239,6 +240,12 @@ class Plan:
         """Close the idle connections of a session that is not used to fetch any more."""
         if source is not self.source and source is not self._former:
             source.drop_idle()
+
+    def drop_idle(self) -> None:
+        """Close the idle connections of all sessions: nothing is fetched any more."""
+        self.source.drop_idle()
+        if self._former is not None:
+            self._former.drop_idle()
 
     def _hold(self, jobs: Iterable[Job], source: Session, now_s: float) -> None:
         for job in jobs:

@@ -61,17 +61,17 @@ def give_back_after(error: Exception) -> GiveBack:
         return GiveBack(reason=_reason(error), delay_ms=delay_ms)
     if isinstance(error, Reject):
         return GiveBack(reason=_reason(error), dead=True)
-    return GiveBack(reason=_described(error))
+    return GiveBack(reason=described(error))
 
 
 def _reason(error: Retry | Reject) -> bytes | None:
     if error.reason is not None:
         return failing.short_reason(error.reason)
-    return None if error.__cause__ is None else _described(error.__cause__)
+    return None if error.__cause__ is None else described(error.__cause__)
 
 
-def _described(error: BaseException) -> bytes:
-    """The class and the message of an exception, as the last line of a traceback has them."""
+def described(error: BaseException) -> bytes:
+    """Return the class and the message of an exception, as the last line of a traceback has them: a reason for NACK."""
     try:
         message = str(error)
     except Exception:  # noqa: BLE001 (a broken __str__ must not lose the job's result)

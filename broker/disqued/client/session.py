@@ -16,7 +16,7 @@ import random
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TypeVar
 
@@ -93,6 +93,16 @@ class Session:
         """The ID of the node in use; None before the first call, and without `discover`."""
         return self._nodes.node_id
 
+    def sibling(self) -> Session:
+        """Return a session with connections of its own. It knows the same nodes, and chooses one itself."""
+        known = dict.fromkeys((*self.settings.nodes, *map(str, self._nodes.order())))
+        return Session(replace(self.settings, nodes=tuple(known)), self._transport, self._closed)
+
+    def only_at(self, address: Address) -> Session:
+        """Return a session that uses this node alone, whatever other nodes are known, and tries each call once."""
+        alone = replace(self.settings, nodes=(str(address),), discover=False, backoff=ONE_ATTEMPT)
+        return Session(alone, self._transport, self._closed)
+
     async def session_at(self, creator: str) -> Session | None:
         """Return a session like this one whose node in use is the one with this prefix of its ID.
 
@@ -101,7 +111,7 @@ class Session:
         """
         try:
             address = recommended(await self.perform(hello(), ONE_ATTEMPT), creator)
-            other = Session(self.settings, self._transport, self._closed)
+            other = self.sibling()
             return other if address is not None and await other.begin_at(address, creator) else None
         except DisqueError:
             return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from disqued.core.jobs.attributes import NAMED
 from disqued.core.jobs.job import ACTIVE, POSTPONED, Job
 from disqued.core.jobs.phases import DELAYED_HERE, HELD, NO_PHASE, PHASES, phase_of
 from disqued.core.jobs.walk import Walk
@@ -29,6 +30,14 @@ _SLICE_JOBS: Final = 2000
 _SLICE_NS: Final = 1_000_000
 _LOOK_JOBS: Final = 64
 """The clock is read once per this many jobs."""
+
+
+def _waits_only_here(job: Job) -> bool:
+    """Whether no other node can speak for a job that waits here for the end of its delay.
+
+    It can for a job that a worker gave back, and for one whose ID was given: that names no node, or another one.
+    """
+    return not job.flags & POSTPONED and (job.extra is None or job.extra.get(NAMED) is None)
 
 
 class Totals:
@@ -121,7 +130,7 @@ class Counting:
         if job.is_held:
             totals.figures[HELD] += job.state == ACTIVE and waits_here(state, job)
         elif phase == DELAYED_HERE:
-            counted = not job.flags & POSTPONED or waits_here(state, job)
+            counted = _waits_only_here(job) or waits_here(state, job)
             totals.figures[phase] += counted
         elif phase != NO_PHASE:
             totals.figures[phase] += 1
