@@ -119,10 +119,12 @@ _OTHER_PAYLOADS: Final = {
     kinds.TOKENASK: "the time of the question in milliseconds, greater than before (8); number of the last grant that "
     "the sender has counted (4); how many deliveries it could make with more tokens (4); how many tokens it has (4), "
     "and gives back (4); how many jobs in flight it delivered (4), and in how many milliseconds the last of them is "
-    "queued again or expires (4); name of the queue",
-    kinds.TOKENS: "the time in the question, 0 for none (8); number of the grant (4); how many tokens (4); why there "
-    "are not more: 1 the rate, 2 the jobs in flight, 3 members that do not take the sender for the home (1); 1 if the "
-    "receiver must report (1); name of the queue",
+    "queued again or expires (4); for how many milliseconds its part of the limits has belonged to the receiver alone, "
+    "all bits set if it does not (4); the newest stamp of the receiver, 0 for none (8): it gives that part for a "
+    "second from then; name of the queue",
+    kinds.TOKENS: "the time in the question, 0 for none (8); a stamp: the time on the clock of the sender (8); number "
+    "of the grant (4); how many tokens (4); why there are not more: 1 the rate, 2 the jobs in flight, 3 no member has "
+    "given the sender its part (1); 1 if the receiver must report (1); name of the queue",
     kinds.PATTERNS: "up to 64 patterns, each with its length (2)",
     kinds.CHALLENGE: f"version of the exchange, {VERSION_OF_EXCHANGE} (4); nonce ({NONCE_BYTES})",
     kinds.RESPONSE: f"number of proofs (4); nonce ({NONCE_BYTES}); the proofs ({PROOF_BYTES} each)",

@@ -70,7 +70,7 @@ def test_a_client_of_another_node_than_the_home_gets_its_job_after_one_round_tri
     cluster.run(milliseconds=3)
     assert len(workers.times) == 1
     cluster.run(seconds=5)
-    assert len(cluster.sent("TOKENASK")) <= 3
+    assert len(cluster.sent("TOKENASK")) <= 4
     assert not cluster.sent("TOKENASK", to=other)
 
 
@@ -131,17 +131,17 @@ def test_the_home_is_killed_and_no_window_has_more_than_the_rate_and_the_burst(
     assert workers.since(since) >= 10 * RATE * 0.9
 
 
-def test_the_home_leaves_and_the_next_one_grants_at_once(cluster: Cluster, workers: Workers) -> None:
+def test_the_home_leaves_and_the_next_one_grants_after_two_seconds(cluster: Cluster, workers: Workers) -> None:
     for member in cluster.members:
         workers.start(member, 5)
     cluster.run(seconds=5)
     home = home_of(cluster, "mail")
     assert home.admin.call("CLUSTER", "LEAVING", "YES") == b"OK"
-    cluster.run(seconds=1)
+    cluster.run(seconds=2.2)
     since = cluster.network.now_ms
     cluster.run(seconds=5)
     assert excess(workers.times, RATE) <= BURST + 1e-6
-    assert workers.since(since) >= 5 * RATE * 0.8
+    assert workers.since(since) >= 5 * RATE * 0.9
 
 
 def test_nodes_join_and_the_rate_stays_the_same(cluster: Cluster, workers: Workers) -> None:
@@ -267,7 +267,7 @@ def test_ten_nodes_need_few_messages() -> None:
     assert per_second <= 9 * 10 + 2 * RATE, per_second
 
 
-def test_a_link_that_works_in_one_direction_at_most_doubles_the_rate(cluster: Cluster, workers: Workers) -> None:
+def test_a_link_that_works_in_one_direction_never_raises_the_rate(cluster: Cluster, workers: Workers) -> None:
     for member in cluster.members:
         workers.start(member, 5)
     cluster.run(seconds=5)
@@ -278,4 +278,4 @@ def test_a_link_that_works_in_one_direction_at_most_doubles_the_rate(cluster: Cl
     cluster.heal()
     cluster.until(cluster.is_whole, within_s=60)
     cluster.run(seconds=5)
-    assert excess(workers.times, 2 * RATE) <= 2 * BURST + 1e-6
+    assert excess(workers.times, RATE) <= BURST + 1e-6

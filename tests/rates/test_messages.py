@@ -27,7 +27,7 @@ from membership.stories import ScriptedNode
 NUMBERS = st.integers(0, MOST)
 
 
-@given(st.binary(min_size=1, max_size=1024), st.integers(0, (1 << 64) - 1), st.lists(NUMBERS, min_size=6, max_size=6))
+@given(st.binary(min_size=1, max_size=1024), st.integers(0, (1 << 63) - 1), st.lists(NUMBERS, min_size=8, max_size=8))
 def test_a_question_survives_the_wire(queue: bytes, asked_ms: int, numbers: list[int]) -> None:
     ask = Ask(queue, asked_ms, *numbers)
     assert unpack_ask(pack_ask(ask)) == ask
@@ -46,10 +46,10 @@ def test_any_bytes_are_a_message_or_malformed(payload: bytes) -> None:
     "payload",
     [
         b"",
-        pack_told(Told(b"", 1, 1, 1, 1, report=False)),
-        pack_told(Told(b"q" * 1025, 1, 1, 1, 1, report=False)),
-        pack_told(Told(b"q", 1, 1, 1, 4, report=False)),
-        pack_told(Told(b"q", 1, 1, 1, 1, report=False))[:17] + b"\2q",
+        pack_told(Told(b"", 1, 0, 1, 1, 1, report=False)),
+        pack_told(Told(b"q" * 1025, 1, 0, 1, 1, 1, report=False)),
+        pack_told(Told(b"q", 1, 0, 1, 1, 4, report=False)),
+        pack_told(Told(b"q", 1, 0, 1, 1, 1, report=False))[:25] + b"\2q",
     ],
 )
 def test_malformed_tokens_are_refused(payload: bytes) -> None:
@@ -80,7 +80,7 @@ class Scripted:
 
     def grant(self, asked_ms: int, number: int, tokens: int) -> None:
         """Send TOKENS for the queue."""
-        told = Told(self.queue.encode(), asked_ms, number, tokens, 1, report=False)
+        told = Told(self.queue.encode(), asked_ms, 0, number, tokens, 1, report=False)
         self.tell(kinds.TOKENS, pack_told(told))
 
     def taken(self) -> int:
@@ -116,11 +116,11 @@ def test_malformed_messages_are_counted_and_harmless() -> None:
     node = Scripted(home_is_peer=False)
     for payload in (b"", b"\0" * 17, b"\xff" * 40):
         node.tell(kinds.TOKENS, payload)
-    node.tell(kinds.TOKENASK, b"\0" * 32)
+    node.tell(kinds.TOKENASK, b"\0" * 44)
     assert node.local.node.state.counters.value(TOKENS_REFUSED) == 4
     name = node.queue.encode()
-    node.tell(kinds.TOKENASK, pack_ask(Ask(name, (1 << 64) - 1, MOST, MOST, MOST, MOST, MOST, MOST)))
-    node.tell(kinds.TOKENASK, pack_ask(Ask(b"unlimited", 1, 0, 5, 0, 0, 0, 0)))
+    node.tell(kinds.TOKENASK, pack_ask(Ask(name, (1 << 63) - 1, MOST, MOST, MOST, MOST, MOST, MOST, MOST, 5)))
+    node.tell(kinds.TOKENASK, pack_ask(Ask(b"unlimited", 1, 0, 5, 0, 0, 0, 0, 0, 0)))
     assert node.client.call("PING") == b"PONG"
     assert len(rates_of(node.local.node.state).buckets) == 1
 
@@ -128,9 +128,9 @@ def test_malformed_messages_are_counted_and_harmless() -> None:
 def test_a_claim_is_answered_only_to_the_home() -> None:
     for home_is_peer in (True, False):
         node = Scripted(home_is_peer=home_is_peer)
-        told = Told(node.queue.encode(), 0, 0, 0, 0, report=True)
+        told = Told(node.queue.encode(), 0, 0, 0, 0, 0, report=True)
         node.tell(kinds.TOKENS, pack_told(told))
         assert node.sent(kinds.TOKENASK) == home_is_peer
-        unknown = Told(b"elsewhere" if home_is_peer else b"x", 0, 0, 0, 0, report=True)
+        unknown = Told(b"elsewhere" if home_is_peer else b"x", 0, 0, 0, 0, 0, report=True)
         node.tell(kinds.TOKENS, pack_told(unknown))
         assert node.client.call("PING") == b"PONG"

@@ -4,10 +4,8 @@ The rate fills a token bucket. Each delivery takes a token, and tokens that node
 as in the bucket, so in every window of time all nodes together deliver at most rate * time + burst jobs. With
 `inflight`, a token is also the place of one job in flight until the node that delivered it says that its lease is over.
 
-The home grants for the members that it can see and that take it for the home, k of n: it gets k/n of the rate, of the
-burst (at least 1), and of the cap. The fraction shrinks at once, and grows only when all members that it can see have
-agreed, or have not within a node timeout: so two homes never grant for the same member. A new home begins with an empty
-bucket, unless it has been the home for as long as there are limits.
+The home grants by the parts of the limits that members give it (`parts`): by k of n parts, k/n of the rate, of the
+burst and of the cap.
 """
 
 from __future__ import annotations
@@ -24,12 +22,13 @@ from disqued.core.runtime.outbox import send
 from disqued.core.runtime.state import NodeState
 from disqued.core.timers.alarm import Alarm
 from disqued.rates.counters import TOKENS_GRANTED
-from disqued.rates.homes import Homes
+from disqued.rates.homes import LEASE_MS, Homes
+from disqued.rates.parts import Parts
 from disqued.rates.payload import Ask, Told, pack_told
 from disqued.rates.share import RemoteShare, Share
 
 CLAIM_MS: Final = 100
-"""How often members are asked whether they take this node for the home, while clients wait."""
+"""How often members are asked for their parts at most, while clients wait."""
 KEPT_MS: Final = 60_000
 """How long a full bucket is kept that nobody uses."""
 _LOST_MS: Final = 500
@@ -38,7 +37,6 @@ _LONGEST_WAIT_MS: Final = 60_000
 _MANY: Final = 1 << 40
 _DEFAULT_LEASE_MS: Final = 300_000
 """The default RETRY."""
-_EPSILON: Final = 1e-9
 
 
 class Bucket(Alarm):
@@ -55,33 +53,19 @@ class Bucket(Alarm):
         """When a node last asked for tokens."""
         self.ended: bool = False
         """Another node is the home now, or the queue has no limits any more."""
-        self._members: i64 = 0
-        """For how many members, this node included, it grants."""
-        self._agreed: dict[bytes, bytes] = {}
-        """The incarnations of the members that take this node for the home, by ID."""
-        self._missing_ms: i64 = 0
-        """Since when members that can be seen have not agreed; 0 if all have."""
         self._claimed_ms: i64 = 0
-        self._filled_ms: i64 = state.now_ms
-        self._fraction: float = 0.0
-        self._level: float = 0.0
+        self.parts = Parts(state, homes, name)
         self._unused: i64 = 0
         """How many tokens nodes had when the bucket was last filled. Those that were used since count until then."""
-        if homes.settled:
-            for peer in homes.seen():
-                self._agreed[peer.id] = peer.incarnation
-            self._fraction = self._share_of_members()
-            self._level = self._capacity(settings)
-            if settings.limited_ms <= homes.stable_ms:  # otherwise no node has granted anything so far
-                passed_ms: i64 = state.now_ms - homes.stable_ms
-                filled = settings.rate_per_s * self._fraction * float(passed_ms) / 1000.0
-                self._level = min(filled, self._level)
+        self._refill(settings)
 
     # --- what nodes say -----------------------------------------------------------------------------------------------
 
     def hear(self, peer: Peer, ask: Ask) -> None:
         """Take what another node says, and answer if it wants tokens."""
-        self._agreed[peer.id] = peer.incarnation
+        settings = self._state.lifecycle.queues.settings_of(self.name)
+        if settings is not None:
+            self.parts.hear(peer, ask, settings)
         share = self.shares.get(peer.id)
         if share is None or not isinstance(share, RemoteShare) or share.incarnation != peer.incarnation:
             if isinstance(share, RemoteShare):
@@ -101,7 +85,7 @@ class Bucket(Alarm):
 
     def give_back(self, count: i64) -> None:
         """Take tokens back that a node did not use."""
-        self._level += float(count)
+        self.parts.level += float(count)
         self._unused -= count
 
     def used(self) -> None:
@@ -130,6 +114,8 @@ class Bucket(Alarm):
         now_ms = state.now_ms
         self._refill(settings)
         hungry = [share for share in self.shares.values() if share.is_hungry(now_ms)]
+        if hungry:
+            self._claim()
         free = self._free(settings)
         if hungry and free > 0:
             self._give(hungry, free)
@@ -151,7 +137,7 @@ class Bucket(Alarm):
                 if share.giving < share.wanted:
                     still.append(share)
             waiting = still
-        self._level -= float(free - left)
+        self.parts.level -= float(free - left)
         self._unused += free - left
         self._state.counters.add(TOKENS_GRANTED, free - left)
         why = self.why
@@ -166,15 +152,12 @@ class Bucket(Alarm):
     def _wait(self, settings: QueueSettings) -> None:
         """Arm the alarm: nodes wait."""
         wait_ms: i64 = _LONGEST_WAIT_MS
-        if self._missing_ms > 0:
-            wait_ms = CLAIM_MS
-            self._claim()
+        if self._state.view.size > 1:
+            wait_ms = CLAIM_MS if self.parts.missing() else LEASE_MS // 4
         elif settings.in_flight > 0:
             wait_ms = _LOST_MS
-        rate = settings.rate_per_s * self._fraction
-        if rate > 0 and self._level < 1.0:
-            missing_ms: i64 = i64((1.0 - self._level) * 1000.0 / rate) + 1
-            wait_ms = min(wait_ms, missing_ms) if wait_ms == CLAIM_MS else min(missing_ms, _LONGEST_WAIT_MS)
+        if settings.rate_per_s > 0 and self.parts.count > 0 and self.parts.tokens(settings) == 0:
+            wait_ms = min(wait_ms, self.parts.next_ms(settings))
         self._state.lifecycle.timers.arm(self, self._state.now_ms + wait_ms)
 
     @property
@@ -183,39 +166,26 @@ class Bucket(Alarm):
         settings = self._state.lifecycle.queues.settings_of(self.name)
         if settings is None:
             return NOTHING
-        if self._members == 0:
+        if self.parts.count == 0:
             return HOME
-        return RATE if settings.rate_per_s > 0 and self._level < 1.0 - _EPSILON else IN_FLIGHT
+        return RATE if settings.rate_per_s > 0 and self.parts.tokens(settings) == 0 else IN_FLIGHT
 
     # --- how many there are -------------------------------------------------------------------------------------------
 
     def _refill(self, settings: QueueSettings) -> None:
         """Add what the rate gave since the last time."""
         now_ms = self._state.now_ms
-        before = self._fraction
-        self._fraction = self._share_of_members()
-        passed_ms: i64 = now_ms - self._filled_ms
-        self._filled_ms = now_ms
-        if settings.rate_per_s <= 0:
-            self._level = 0.0
-            return
-        filled = self._level + settings.rate_per_s * min(before, self._fraction) * float(passed_ms) / 1000.0
-        self._level = min(filled, self._capacity(settings) - float(self._unused))
+        self._look_for_lost()
+        self.parts.refill(settings, self._unused)
         self._unused = 0
         for share in self.shares.values():
             self._unused += share.unused(now_ms)
 
-    def _capacity(self, settings: QueueSettings) -> float:
-        """How many tokens fit into the bucket."""
-        return max(settings.capacity * self._fraction, 1.0) if self._fraction > 0 else 0.0
-
     def _free(self, settings: QueueSettings) -> i64:
         """How many tokens can be given now."""
-        if self._members == 0:
+        if self.parts.count == 0:
             return 0
-        free: i64 = _MANY
-        if settings.rate_per_s > 0:
-            free = i64(self._level + _EPSILON) if self._level > 0 else 0
+        free: i64 = self.parts.tokens(settings) if settings.rate_per_s > 0 else _MANY
         if settings.in_flight > 0:
             now_ms = self._state.now_ms
             live: i64 = 0
@@ -229,44 +199,18 @@ class Bucket(Alarm):
         return max(free, 0)
 
     def _cap(self, in_flight: i64) -> i64:
-        """How much of a cap belongs to the members for which this node grants; a majority gets what is left over."""
+        """How much of a cap the parts are that this node has; a majority gets what is left over."""
         size = self._state.view.size
-        whole: i64 = in_flight * self._members
-        if 2 * self._members > size:
+        count: i64 = min(self.parts.count, size)
+        whole: i64 = in_flight * count
+        if 2 * count > size:
             return (whole + size - 1) // size
         return whole // size
 
-    def _share_of_members(self) -> float:
-        """Count the members for which this node grants; returns their fraction of all."""
-        state = self._state
-        homes = self._homes
-        agreed: i64 = 1
-        missing = False
-        known = self._agreed
-        seen: dict[bytes, bytes] = {}
-        for peer in homes.seen():
-            seen[peer.id] = peer.incarnation
-            if not peer.features & kinds.FEATURE_TOKENS or known.get(peer.id) == peer.incarnation:
-                agreed += 1
-            else:
-                missing = True
-        for node_id in [node_id for node_id in known if node_id not in seen]:
-            del known[node_id]
-        self._look_for_lost(seen)
-        if not missing:
-            self._missing_ms = 0
-            self._members = agreed
-        else:
-            if self._missing_ms == 0:
-                self._missing_ms = state.now_ms
-            if state.now_ms - self._missing_ms < state.config.cluster_node_timeout:
-                agreed = min(agreed, self._members)
-            self._members = agreed
-        return float(self._members) / float(state.view.size)
-
-    def _look_for_lost(self, seen: dict[bytes, bytes]) -> None:
+    def _look_for_lost(self) -> None:
         """Note which nodes cannot be seen any more, and forget those whose jobs are not in flight any more."""
         now_ms = self._state.now_ms
+        seen = [peer.id for peer in self._homes.seen()]
         over: list[bytes] = []
         for key, share in self.shares.items():
             if not isinstance(share, RemoteShare):
@@ -279,28 +223,31 @@ class Bucket(Alarm):
             del self.shares[key]
 
     def _claim(self) -> None:
-        """Ask the members that have not agreed to report, if they take this node for the home."""
+        """Ask the members for their parts that have not given them, or not for long enough."""
         state = self._state
         if state.now_ms - self._claimed_ms < CLAIM_MS:
             return
+        missing = self.parts.missing()
+        if not missing:
+            return
         self._claimed_ms = state.now_ms
-        told = pack_told(Told(self.name, 0, 0, 0, NOTHING, report=True))
-        for peer in self._homes.seen():
-            if peer.features & kinds.FEATURE_TOKENS and self._agreed.get(peer.id) != peer.incarnation:
-                send(state, peer, state.bus.other(kinds.TOKENS, told))
+        told = pack_told(Told(self.name, 0, int(state.now_ms), 0, 0, NOTHING, report=True))
+        for peer in missing:
+            send(state, peer, state.bus.other(kinds.TOKENS, told))
 
     @property
     def is_idle(self) -> bool:
         """Whether a new bucket would be the same: it is full, unused, and no job is in flight."""
-        state = self._state
-        now_ms = state.now_ms
-        if now_ms - self.used_ms < KEPT_MS:
+        now_ms = self._state.now_ms
+        quiet_ms: i64 = now_ms - self.used_ms
+        if quiet_ms < KEPT_MS:
             return False
-        settings = state.lifecycle.queues.settings_of(self.name)
+        settings = self._state.lifecycle.queues.settings_of(self.name)
         if settings is None or not settings.limited:
             return True
         for share in self.shares.values():
             if share.in_flight(now_ms) > 0 or share.wanted > 0:
                 return False
-        self._refill(settings)
-        return settings.rate_per_s <= 0 or self._level >= self._capacity(settings) - _EPSILON
+        return settings.rate_per_s <= 0 or settings.rate_per_s * float(quiet_ms - KEPT_MS // 2) >= 1000.0 * (
+            settings.capacity + 1.0
+        )

@@ -22,9 +22,9 @@ from disqued.core.runtime.state import NodeState
 from disqued.rates.bucket import Bucket
 from disqued.rates.buckets import Buckets
 from disqued.rates.counters import DELIVERIES_HELD_BACK, LIMITED_DELIVERIES, TOKENS_RETURNED
-from disqued.rates.homes import Homes
+from disqued.rates.homes import VALID_MS, Homes
 from disqued.rates.payload import Ask, Told, pack_ask
-from disqued.rates.share import VALID_MS, Share
+from disqued.rates.share import Share
 
 TICK_MS: Final = 100
 REPEAT_MS: Final = 250
@@ -102,6 +102,8 @@ class QueueLimiter(Limiter):
         """Tokens are taken for the delivery under way."""
         self._incarnation = b""
         """That of the home whose grants were counted."""
+        self._stamp_ms: i64 = 0
+        """The newest one of the home."""
         self._asked_ms: i64 = 0
         self._repeat_ms: i64 = 0
         """When to ask again."""
@@ -343,6 +345,7 @@ class QueueLimiter(Limiter):
             self._incarnation = peer.incarnation
             self._answered = 0
             self._returned = 0
+            self._stamp_ms = 0
             self.tokens = 0
             wanted = self._wanted(now_ms)
         self._asked_ms = max(now_ms, self._asked_ms + 1)
@@ -357,6 +360,8 @@ class QueueLimiter(Limiter):
             int(self._returned),
             in_flight,
             int(self._in_flight_ms(now_ms)),
+            self._homes.given_for_ms(self.queue.name, self.home),
+            int(self._stamp_ms),
         )
         send(self._state, peer, self._state.bus.other(kinds.TOKENASK, pack_ask(ask)))
         self._standing = wanted
@@ -371,9 +376,11 @@ class QueueLimiter(Limiter):
                 last_ms = max(last_ms, _ends_ms(job))
         return last_ms - now_ms
 
-    def report(self) -> None:
-        """Tell the home at once."""
+    def report(self, stamp_ms: i64 = 0, incarnation: bytes = b"") -> None:
+        """Tell the home at once, and give it the part of this node from the time of its stamp, if it has sent one."""
         if not self.ended and self.home != self._state.view.node_id:
+            if incarnation == self._incarnation:
+                self._stamp_ms = max(self._stamp_ms, stamp_ms)
             now_ms = self._state.now_ms
             self._ask(self._wanted(now_ms), now_ms)
 
@@ -383,6 +390,7 @@ class QueueLimiter(Limiter):
         if incarnation != self._incarnation:
             return
         self._answered_ms = now_ms
+        self._stamp_ms = max(self._stamp_ms, told.stamp_ms)
         self._why = told.why
         if told.tokens == 0 or told.number <= self._answered:
             return
@@ -422,6 +430,7 @@ class QueueLimiter(Limiter):
         self.tokens = 0
         self._share = None
         self._incarnation = b""
+        self._stamp_ms = 0
         self._standing = 0
         self._returned = 0
         self._answered = 0

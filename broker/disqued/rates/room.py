@@ -126,9 +126,10 @@ class RatesRoom(Room):
             return
         limiter = self.limiters.get(told.queue)
         if told.report and limiter is not None:
-            limiter.report()
+            limiter.report(told.stamp_ms, sender.incarnation)
         elif told.report:
-            ask = Ask(told.queue, int(self.state.now_ms), 0, 0, 0, 0, 0, 0)
+            given_ms = self.homes.given_for_ms(told.queue, sender.id)
+            ask = Ask(told.queue, int(self.state.now_ms), 0, 0, 0, 0, 0, 0, given_ms, told.stamp_ms)
             send(self.state, sender, self.state.bus.other(kinds.TOKENASK, pack_ask(ask)))
         elif limiter is not None:
             limiter.told(told, sender.incarnation)

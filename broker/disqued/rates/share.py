@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from mypy_extensions import i64, mypyc_attr
 
 from disqued.bus import kinds
 from disqued.core.cluster.peer import Peer
 from disqued.core.runtime.outbox import send
 from disqued.core.runtime.state import NodeState
+from disqued.rates.homes import VALID_MS
 from disqued.rates.payload import Ask, Told, pack_told
-
-VALID_MS: Final = 1000
-"""How long a node may use a token, from the time at which it sent the TOKENASK that the grant answers."""
 
 
 class Share:
@@ -128,7 +124,15 @@ class RemoteShare(Share):
             self._number += 1
             until_ms: i64 = self._heard_ms + VALID_MS
             self._grants.append(Grant(self._number, count, self._asked_ms, until_ms))
-        told = Told(self._name, int(self._asked_ms), int(self._number), int(count), int(why), report=False)
+        told = Told(
+            self._name,
+            int(self._asked_ms),
+            int(self._state.now_ms),
+            int(self._number),
+            int(count),
+            int(why),
+            report=False,
+        )
         send(self._state, peer, self._state.bus.other(kinds.TOKENS, pack_told(told)))
 
     def lose(self, lease_ms: i64) -> None:

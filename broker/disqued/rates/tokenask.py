@@ -31,7 +31,8 @@ MESSAGE: Final[Message] = Message(
     "TOKENASK",
     kinds.OF_UNKNOWN,
     "a node with jobs and waiting clients of a queue with limits, to the rate home of the queue: at once, then every "
-    "250 ms; also when it used or gives back tokens, and when jobs in flight ended",
+    "250 ms; also when it used or gives back tokens, when jobs in flight ended, and when the home wants its "
+    "part of the limits",
     "TOKENS, now or when there are tokens",
     handle_tokenask,
     feature=kinds.FEATURE_TOKENS,

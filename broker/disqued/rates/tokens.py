@@ -1,4 +1,4 @@
-"""TOKENS: the rate home of a queue grants deliveries, or asks whether this node takes it for the home."""
+"""TOKENS: the rate home of a queue grants deliveries, or asks for the part of this node."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ MESSAGE: Final[Message] = Message(
     kinds.TOKENS,
     "TOKENS",
     kinds.OF_UNKNOWN,
-    "the rate home of a queue, to a node that asked: tokens, maybe none, and why there are not more; and a new home, "
-    "to the members that it can reach, with the mark that they must report",
-    "the receiver delivers as many jobs; marked, it answers TOKENASK if the sender is the home",
+    "the rate home of a queue, to a node that asked: tokens, maybe none, and why there are not more; and, while "
+    "clients wait, to the members whose parts of the limits it will not have for longer, marked: they must report",
+    "the receiver delivers as many jobs; marked, it answers TOKENASK if the sender is the home, and gives its part for "
+    "a second from the stamp, unless the part may still belong to a former home",
     handle_tokens,
     feature=kinds.FEATURE_TOKENS,
 )

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from disqued.rates.bucket import Bucket
 from disqued.rates.limiter import QueueLimiter
+from disqued.rates.parts import Parts
 
 if TYPE_CHECKING:
     from disqued.core.jobs.job import Job
+    from disqued.core.queues.settings import QueueSettings
 
 
-def _whole(self: Bucket) -> float:
-    """Grant for all members, whichever can be seen."""
-    self._members = self._state.view.size
-    return 1.0
+_tokens = Parts.tokens
+
+
+def _one_more(self: Parts, settings: QueueSettings) -> int:
+    """Grant one token more than the rate gave."""
+    return int(_tokens(self, settings)) + 1
 
 
 def _no_lease(self: QueueLimiter, job: Job) -> None:
     """Forget a job in flight at once."""
 
 
-WHOLE_LIMITS: Final = ((Bucket, "_share_of_members", _whole),)
+ONE_MORE: Final = ((Parts, "tokens", _one_more),)
 NO_LEASES: Final = ((QueueLimiter, "took", _no_lease),)

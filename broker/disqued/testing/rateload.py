@@ -1,9 +1,8 @@
 """Rates and caps under faults: clients of two queues that nobody else uses, one with a `rate`, one with `inflight`.
 
-In every window of time, all nodes together deliver at most rate * time + burst jobs of the first queue, unless nodes
-disagree for a while about who can be reached (links that work in one direction, or that are too slow for PING): then
-there may be more for that time, and only mixes with partitions check that it is little. Without faults, workers never
-have more jobs of the second queue than it says. All jobs must be delivered in the end; the
+In every window of time, all nodes together deliver at most rate * time + burst jobs of the first queue, until the first
+node is forgotten or reset while it runs: then it is a cluster of its own, with limits of its own. Without faults,
+workers never have more jobs of the second queue than it says. All jobs must be delivered in the end; the
 other checks see to that. Jobs are added only on nodes that know the limits, because a node without them keeps none. Not
 all seeds have rates, so that the others repeat runs from before; nor have mixes with disks, where a reply may wait.
 """
@@ -37,9 +36,8 @@ _HOLD_MS: Final = {RATED: 100, CAPPED: 800}
 """For how long workers keep a job at most."""
 _WAIT_MS: Final = 1500
 _TOLERANCE: Final = 1e-6
-_BURSTS: Final = {"calm": 1, "far": 1, "delays": 1, "crashes": 1, "partitions": 2}
-"""How many bursts are allowed, by mix."""
-_NOT_CHECKED: Final = 1000
+_APART: Final = ("forget", "reset_node")
+"""The faults after which a running node does not belong to the cluster."""
 _DRIFT: Final = 1.001
 """Clocks of nodes may run this much faster."""
 
@@ -55,7 +53,6 @@ class RateClients:
     def __init__(self, world: World, seed: int, mix: str) -> None:
         self._world = world
         self._calm = mix in {"calm", "far"}
-        self._most = BURST * _BURSTS.get(mix, _NOT_CHECKED)
         self._chance = Random(f"jobs with rates {seed}")  # noqa: S311 - repeatable chance is the point
         self._callers = [Caller(world, home, self._chance) for home in range(1, len(world.cluster.members) + 1)]
         self._added = 0
@@ -117,7 +114,8 @@ class RateClients:
         emptied = (now_ms - self._last_ms) * RATE * _DRIFT / 1000
         self._last_ms = now_ms
         self._overdrawn = max(self._overdrawn - emptied, 0.0) + 1
-        if self._overdrawn > self._most + _TOLERANCE:
+        faults = self._world.history.faults
+        if self._overdrawn > BURST + _TOLERANCE and not any(name in faults for name in _APART):
             number = 0 if member is None else member.number
             self._world.history.violate(
                 now_ms, f"node {number} delivers {self._overdrawn - BURST:.2f} jobs more than rate * time + burst"
