@@ -67,6 +67,23 @@ def test_messages_of_all_forms_arrive_as_they_were_sent(connect: Connect) -> Non
     assert {message.delivery_tag[:2] for message in found} == {"D-"}
 
 
+def test_argument_of_a_publish_that_is_no_property_is_ignored_if_json_cannot_hold_it(connect: Connect) -> None:
+    """As with AMQP, where all arguments that are no properties are."""
+    queue = queue_named("arguments")
+    connection = connect()
+    publish(connection, queue, 1, trace="kept")
+    publish(connection, queue, 2, trace="dropped", signal=object(), correlation_id="c", priority=3)
+    with pytest.raises(TypeError):
+        publish(connection, queue, 3, headers={"signal": object()})
+
+    messages = Messages(connect(), queue)
+    found = {message.decode(): message.properties for message in messages.take(2)}
+    assert found[1]["trace"] == "kept"
+    assert (found[2]["correlation_id"], found[2]["priority"]) == ("c", 3)
+    assert not {"trace", "signal"} & set(found[2])
+    assert messages.stays_empty()
+
+
 def test_body_of_a_job_is_readable_json(connect: Connect, broker: Client, nodes: list[ServerProcess]) -> None:
     publish(connect(), queue_named("readable"), {"città": "Forlì"}, headers={"task": "mail"})
 

@@ -11,6 +11,7 @@ KOMBU: Final = {
 
 _SAME_WITH_REDIS: Final = "fails on this machine with Redis as broker and backend, too"
 _NO_DJANGO: Final = "needs Django, which is not installed"
+_LONG: Final = "waits for minutes for what must not happen"
 
 CELERY: Final = {
     "test_tasks.py::test_tasks::test_revoked_by_headers_complex_canvas": f"{_SAME_WITH_REDIS}: takes over 20 seconds",
@@ -19,6 +20,8 @@ CELERY: Final = {
     "handler noted: it fails if the worker is faster than that",
     "test_inspect.py::test_Inspect::test_scheduled": "expects a task with an ETA in the memory of a worker: here it "
     "waits in the broker",
+    "test_canvas.py::test_chord::test_disabling_flag_allow_error_cb_on_chord_header": f"{_LONG}: with Redis 157 s",
+    "test_canvas.py::test_chord::test_enabling_flag_allow_error_cb_on_chord_header": f"{_LONG}: 90 s",
     "test_worker.py::test_django_fixup_direct_worker": _NO_DJANGO,
     "test_worker.py::test_django_fixup_installs_django_task_for_celery_subclass": _NO_DJANGO,
 }

@@ -21,7 +21,7 @@ from suites.sources import CELERY, KOMBU, Source
 
 HERE = Path(__file__).parent
 RUN_S = 1500
-FILES = ("test_tasks.py", "test_inspect.py", "test_worker.py")
+FILES = {"tasks": ("test_tasks.py", "test_inspect.py", "test_worker.py"), "canvas": ("test_canvas.py",)}
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(RUN_S + 60)]
 
@@ -96,7 +96,8 @@ def test_kombu_runs_its_tests_of_transports(nodes: list[ServerProcess], tmp_path
     assert "46 passed" in suite.output
 
 
-def test_celery_runs_its_tests_while_a_node_is_killed(nodes: list[ServerProcess], tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", FILES)
+def test_celery_runs_its_tests_while_a_node_is_killed(nodes: list[ServerProcess], tmp_path: Path, part: str) -> None:
     directory = copy_of_tests(CELERY, tmp_path)
     soon: Mapping[str, object] = {"broker_transport_options": {"retry": 5}}
     (directory / "integration-tests-config.json").write_text(json.dumps(soon))
@@ -106,10 +107,10 @@ def test_celery_runs_its_tests_while_a_node_is_killed(nodes: list[ServerProcess]
     with LocalProcess(redis, tmp_path / "redis", port) as notes:
         suite = Suite(
             directory,
-            [f"t/integration/{file}" for file in FILES],
+            [f"t/integration/{file}" for file in FILES[part]],
             NOT_OF_CELERY,
             TEST_BROKER=url_of(nodes),
-            TEST_BACKEND=f"redis://127.0.0.1:{notes.port}/1",  # most tests ask for it
+            TEST_BACKEND=f"redis://127.0.0.1:{notes.port}/0",  # most tests ask for it, one for its database 0
             REDIS_HOST="127.0.0.1",
             REDIS_PORT=str(notes.port),
         )

@@ -23,6 +23,13 @@ AFTER: Final = "disque_after"
 """The header with the IDs of jobs that must end before the message is delivered. The body of the job is without it."""
 _PRIVATE: Final = ("delivery_tag", "disque_publication")
 """Properties that belong to one delivery or one publish, not to the message."""
+_OF_KOMBU: Final = frozenset(
+    (
+        *("delivery_mode", "priority", "correlation_id", "reply_to", "expiration", "message_id", "timestamp", "type"),
+        *("user_id", "app_id", "cluster_id", "body_encoding", "delivery_info"),
+    )
+)
+"""The properties of AMQP and of virtual transports."""
 
 
 def encode_body(body: str | bytes) -> tuple[str, str]:
@@ -45,6 +52,14 @@ def encode(message: Message) -> bytes:
     properties = {name: value for name, value in message["properties"].items() if name not in _PRIVATE}
     headers = {name: value for name, value in (message.get("headers") or {}).items() if name != AFTER}
     content = {**message, "headers": headers, "properties": properties}
+    try:
+        return _json(content)
+    except TypeError:  # an argument of a publish that is no property: with AMQP, it is ignored
+        content["properties"] = {name: value for name, value in properties.items() if name in _OF_KOMBU}
+        return _json(content)
+
+
+def _json(content: Message) -> bytes:
     try:
         text: str = dumps(content, ensure_ascii=False)
         return text.encode()
