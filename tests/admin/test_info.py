@@ -48,6 +48,7 @@ SECTIONS = {
     "Progress": "log_entries",
     "Dependencies": "held_jobs_freed held_jobs_dead held_jobs_run held_jobs_drop",
     "Federation": "queues_asked_for queues_wanted_elsewhere jobs_imported imported_at_most_once jobs_exported",
+    "Rates": "tokens_granted tokens_returned limited_deliveries deliveries_held_back tokens_refused",
     "Moves": "jobs_dead_limit jobs_dead_rejected jobs_dead_expired jobs_dead_parent jobs_moved",
     "Repair": "repair_waits_for repair_seconds_without_progress repair_jobs_under_replicated repair_jobs_in_flight "
     "repair_jobs_without_node repair_copies_rebuilt",
