@@ -9,6 +9,7 @@ from disqued.admission.options import complete_for, name_run, parse_options, set
 from disqued.core.clients.session import Session
 from disqued.core.jobs.runs import RunOf
 from disqued.core.runtime.room import Room
+from disqued.core.runtime.state import NodeState
 
 COPIES_MS: Final = 5000
 """How long a run waits for the copies of its job."""
@@ -16,6 +17,10 @@ COPIES_MS: Final = 5000
 
 class AdmissionRoom(Room):
     """Adds the jobs of schedules on one node."""
+
+    def __init__(self, state: NodeState) -> None:
+        # Without its own `__init__`, an instance of a compiled class never leaves the memory if the class inherits one.
+        super().__init__(state)
 
     def job_checked(self, queue: bytes, words: list[bytes]) -> None:
         """Refuse options that ADDJOB would refuse."""

@@ -75,7 +75,6 @@ class Asking:
         """The members that granted it to another node, and to which one."""
 
 
-@mypyc_attr(acyclic=True)
 class Schedule(Alarm):
     """One schedule, as this node knows it; the alarm rings when it is due and this node fires it."""
 
