@@ -6,10 +6,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from celery import signals
 from celery.contrib.testing.worker import start_worker
 
 from celery_adapter.tasks import app as tasks_app
 from support.cluster import RealCluster
+
+
+@signals.setup_logging.connect  # type: ignore[untyped-decorator]
+def leave_logging_alone(**_: object) -> None:
+    """Keep how the tests log, which a worker in their process would change: with a receiver, Celery leaves it alone."""
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,6 @@ app.conf.update(
     task_track_started=True,
     result_extended=True,
     result_chord_retry_interval=0.05,
-    worker_hijack_root_logger=False,
     beat_schedule={
         "nightly total": {
             "task": "celery_adapter.tasks.total",

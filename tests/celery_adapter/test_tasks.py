@@ -17,7 +17,7 @@ from celery_adapter import tasks
 from disqued.celery.errors import ResultTooLarge
 from disqued.client import Client
 from disqued.testing.processes import wait_until
-from support.cluster import RealCluster
+from support.cluster import RealCluster, RealNode
 
 WAIT_S = 60
 
@@ -210,10 +210,14 @@ def test_get_returns_although_the_node_dies_at_which_it_waits(app: Any, cluster:
     found: list[str] = []
     thread = threading.Thread(target=lambda: found.append(result.get(timeout=WAIT_S)))
     thread.start()
-    cluster.wait_until(
-        lambda: [node for node in cluster.nodes if node.info("clients")["blocked_clients"] != "0"], "get waits"
-    )
-    [node] = [node for node in cluster.nodes if node.info("clients")["blocked_clients"] != "0"]
+    waiting: list[RealNode] = []
+
+    def waits() -> bool:
+        waiting[:] = [node for node in cluster.nodes if node.info("clients")["blocked_clients"] != "0"]
+        return bool(waiting)
+
+    cluster.wait_until(waits, "get waits")
+    [node] = waiting
     node.kill()
     tasks.STEPS.release()
     thread.join()

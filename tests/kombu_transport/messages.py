@@ -9,10 +9,11 @@ from typing import Any
 from kombu import Queue
 
 from disqued.testing.processes import wait_until
+from support.celeryworker import PATIENCE_S
 
 
 def until(condition: Callable[[], object], what: str) -> None:
-    wait_until(condition, what, str)
+    wait_until(condition, what, str, PATIENCE_S)
 
 
 class Messages:
@@ -31,7 +32,7 @@ class Messages:
 
     def take(self, count: int, *, keep: bool = False) -> list[Any]:
         """Wait until so many messages have arrived, and return them."""
-        deadline_s = time.monotonic() + 30
+        deadline_s = time.monotonic() + PATIENCE_S
         while len(self.received) < count:
             assert time.monotonic() < deadline_s, f"{len(self.received)} of {count} messages"
             self.drain(1)

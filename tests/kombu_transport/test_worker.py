@@ -77,13 +77,12 @@ def test_tasks_retries_and_delays_run_once_each(tasks: Any, url: str, tmp_path: 
 def test_eta_of_hours_waits_in_the_broker_and_a_task_that_expired_is_reported(
     tasks: Any, url: str, tmp_path: Path, broker: Client
 ) -> None:
-    expired = tasks.add.apply_async((1, 1), queue="hours", expires=datetime.now(UTC) + timedelta(seconds=0.5))
+    expired = tasks.add.apply_async((1, 1), queue="hours", expires=datetime.now(UTC) - timedelta(seconds=1))
     tasks.add.apply_async((1, 1), queue="hours", countdown=86_400)
-    time.sleep(0.6)
     for _ in range(2):
         with CeleryWorker(tmp_path, url, "-Q", "hours") as worker:
             with pytest.raises(TaskRevokedError):
-                expired.get(timeout=10)
+                expired.get(timeout=60)
             assert worker.stop() == 0
         until(lambda: unfinished(broker, "hours") == 1, "only the ETA task is left")
         [job_id] = broker.jscan(queue="hours")
@@ -114,7 +113,7 @@ def test_long_task_is_renewed_and_a_worker_killed_with_signal_9_loses_none(
         worker.wait_until(lambda: Counter(began(noted))["d"] == 2, "it begins again")
         worker.stop(signal.SIGQUIT)
         worker.process.wait()
-    until(lambda: unfinished(broker, "killed") == 2, "they are left again")
+    until(lambda: unfinished(broker, "killed") == 6 - len(ended(noted)), "they are left again")
 
 
 def test_stopped_workers_give_back_what_they_have_not_begun_and_count_no_attempt(

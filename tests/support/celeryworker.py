@@ -15,6 +15,8 @@ from disqued.testing.processes import ProcessFailedError, wait_until
 
 TESTS: Final = Path(__file__).parents[1]
 READY: Final = " ready."
+PATIENCE_S: Final = 90
+"""Long enough on a machine that is busy."""
 
 
 class CeleryWorker:
@@ -42,7 +44,7 @@ class CeleryWorker:
         """What it printed."""
         return self.log.read_bytes()[self._start :].decode(errors="replace")
 
-    def wait_until(self, condition: Callable[[], object], what: str, timeout_s: float = 60) -> None:
+    def wait_until(self, condition: Callable[[], object], what: str, timeout_s: float = PATIENCE_S) -> None:
         """Wait until a condition holds while the worker runs."""
 
         def holds() -> bool:
@@ -52,7 +54,7 @@ class CeleryWorker:
 
         wait_until(holds, what, lambda: self.output, timeout_s)
 
-    def stop(self, how: signal.Signals = signal.SIGTERM, timeout_s: float = 60) -> int:
+    def stop(self, how: signal.Signals = signal.SIGTERM, timeout_s: float = PATIENCE_S) -> int:
         """Send a signal and return the exit status: SIGTERM ends after the running tasks, SIGQUIT at once."""
         self.process.send_signal(how)
         return self.process.wait(timeout_s)
