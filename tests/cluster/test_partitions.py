@@ -58,6 +58,7 @@ def test_node_cut_off_from_one_node_is_suspected_only_by_that_node(cluster: Wire
     ids = [node.id for node in cluster.nodes]
     wires.cut([one], [two])
     cluster.wait_until(lambda: "fail?" in two.view()[ids[0]], "two misses one")
+    cluster.wait_until(lambda: "fail?" not in one.view()[ids[2]], "one reaches three")
     job = one.call("ADDJOB", "q", "x", 5000, "REPLICATE", 2, "RETRY", 1)
     assert finish(three, 1) == {job}
     assert "fail" not in three.view()[ids[0]], "one node is no majority"
