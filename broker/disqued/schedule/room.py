@@ -85,8 +85,7 @@ class ScheduleRoom(Room):
         if schedule is None:
             if value is None:
                 return
-            schedule = Schedule(name, running)
-            running.schedules[name] = schedule
+            schedule = running.add(name)
         if kind == LAST_RUN:
             runs = None if value is None else runs_of(value)
             if runs is not None:

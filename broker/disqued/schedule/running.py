@@ -78,10 +78,11 @@ class Asking:
 class Schedule(Alarm):
     """One schedule, as this node knows it; the alarm rings when it is due and this node fires it."""
 
-    def __init__(self, name: bytes, running: Running) -> None:
+    def __init__(self, name: bytes, touched: dict[bytes, Schedule]) -> None:
+        # It refers to the schedules that wait, not to the node: the timer wheel would keep the node in the memory.
         super().__init__()
         self.name = name
-        self._running = running
+        self._touched = touched
         self.definition: Definition | None = None
         self.timing: Timing | None = None
         """None if this node does not understand the definition."""
@@ -104,7 +105,7 @@ class Schedule(Alarm):
     def ring(self, state: NodeState) -> None:
         """Begin a run."""
         del state
-        self._running.touch(self)
+        self._touched[self.name] = self
 
     @property
     def base_ms(self) -> i64:
@@ -153,6 +154,12 @@ class Running:
     def has_work(self) -> bool:
         """Whether schedules must be planned now."""
         return bool(self._touched)
+
+    def add(self, name: bytes) -> Schedule:
+        """Learn of a schedule that was not known."""
+        schedule = Schedule(name, self._touched)
+        self.schedules[name] = schedule
+        return schedule
 
     def touch(self, schedule: Schedule) -> None:
         """Have a schedule planned soon."""
