@@ -21,6 +21,7 @@ from disqued.errors import (
     NodeLeaving,
     NoJob,
     NoPermission,
+    NoSchedule,
     NotAnInteger,
     NotReplicated,
     OutOfMemory,
@@ -63,6 +64,7 @@ CODES = [
     (NoPermission("User a has none"), "NOPERM"),
     (RateLimited("a", 5), "RATELIMIT"),
     (Loading(), "LOADING"),
+    (NoSchedule(b"nightly"), "NOSCHEDULE"),
 ]
 
 

@@ -12,7 +12,7 @@ from typing import Final
 CODES: Final[tuple[str, ...]] = (
     *("ERR", "BADID", "NOJOB", "ACKED", "TOOLATE", "TTL", "NOREPL", "EXISTS", "NOPARENT", "PAUSED", "MAXLEN", "STALE"),
     *("LEAVING", "OOM", "MISCONF", "LOADING", "NOAUTH", "WRONGPASS", "NOPERM", "RATELIMIT", "DENIED", "NOPROTO"),
-    *("CLOCK", "SEQ", "LOGFULL"),
+    *("CLOCK", "SEQ", "LOGFULL", "NOSCHEDULE"),
 )
 """All that this broker answers with."""
 
@@ -128,6 +128,13 @@ class LogFull(ReplyError):
             f"LOGFULL the log of a job has at most {entries} entries (job-log-entries) of {size_bytes} bytes in all "
             "(job-log-bytes)"
         )
+
+
+class NoSchedule(ReplyError):
+    """There is no schedule of a name."""
+
+    def __init__(self, name: bytes) -> None:
+        super().__init__(f"NOSCHEDULE there is no schedule '{shown(name)}'")
 
 
 class JobExists(ReplyError):

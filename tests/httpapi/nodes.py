@@ -81,7 +81,7 @@ def send(
 ) -> Reply:
     """Send a request and return its answer."""
     content = body if isinstance(body, bytes) else json.dumps(fields if body is None else body).encode()
-    connection.request(method, f"/v1/{path}", content if method == "POST" else None, headers or {})
+    connection.request(method, f"/v1/{path}", content if method in {"POST", "PUT"} else None, headers or {})
     return Reply(connection.getresponse())
 
 

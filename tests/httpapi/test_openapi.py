@@ -9,6 +9,7 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from disqued.console.guard import HEADERS
+from disqued.core.commands.command import Command
 from disqued.httpapi import page
 from disqued.httpapi.openapi import document
 from disqued.httpapi.operation import Operation
@@ -29,14 +30,19 @@ def test_document_has_all_operations() -> None:
     assert len(set(names)) == len(names)
 
 
+def reads_only(operation: Operation, command: Command) -> bool:
+    """Whether the request of a command that can change something does not."""
+    return command.audited is not None and not command.audited([word.encode() for word in operation.words])
+
+
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_operation_is_a_command_with_its_options(operation: Operation) -> None:
     command = next(row for row in ROOMS.commands if row.name == operation.words[0].lower())
     words = {*operation.words, *(parameter.option for parameter in operation.parameters)} - {""}
     for word in words:
         if word.isalpha() and word != operation.words[0]:
-            assert word in command.syntax.replace("[", " ").replace("]", " ").split(), word
-    assert operation.changes == ("write" in command.flags)
+            assert word in re.split(r"[\[\] |]+", command.syntax), word
+    assert operation.changes == ("write" in command.flags and not reads_only(operation, command))
     segments = re.findall(r"\{(\w+)\}", operation.path)
     assert segments == [parameter.name for parameter in operation.among("path")]
 

@@ -78,6 +78,8 @@ def test_claim_is_text_with_digits(claim: str) -> None:
         ("queues", "&".join(["count=1"] * 20), "INVALID the query has too many fields"),
         (f"jobs/{JOB}", "base64=1", "INVALID base64 must be true or false"),
         (f"queues/{'x' * 1025}/count", "", "INVALID queue must be text of at most 1024 bytes"),
+        ("schedules/%2A", "", "INVALID name must not be empty, and not contain *, ? or ["),
+        (f"schedules/{'x' * 257}", "", "INVALID name must be text of at most 256 bytes"),
     ],
 )
 def test_query_that_is_wrong_is_refused_with_the_reason(path: str, query: str, expected: str) -> None:
@@ -136,6 +138,14 @@ def test_words_of_the_commands() -> None:
     assert words("POST", f"jobs/{JOB}/log", {"entry": "e"}) == f"LOGJOB {JOB} e"
     assert words("POST", f"jobs/{JOB}/ack", {"copies": 2}) == f"ACKJOB {JOB} COPIES 2 TIMEOUT 5000"
     assert words("POST", f"jobs/{JOB}/ack", {"result": "r"}) == f"ACKJOB {JOB} RESULT r"
+    assert words(
+        "PUT", "schedules/s", {"when": "@daily", "queue": "q", "body": "x", "zone": "UTC", "strict": False}
+    ) == ("SCHEDULE s SET @daily q x TZ UTC STRICT no")
+    assert words("PUT", "schedules/s", {"when": "@daily", "queue": "q", "body": "x", "strict": True, "ttl_s": 9}) == (
+        "SCHEDULE s SET @daily q x STRICT yes TTL 9"
+    )
+    assert words("POST", "schedules/s/run", {}) == "SCHEDULE s RUN"
+    assert words("GET", "schedules", {}) == "SCHEDULE * SHOW"
     assert words("GET", f"jobs/{JOB}/wait", {}) == f"WAITJOB {JOB} WITHRESULT TIMEOUT 30000"
 
 

@@ -133,6 +133,10 @@ class LogFull(ResponseError):
     """`LOGFULL`: the progress log of the job takes no more. The entry was not added."""
 
 
+class NoSuchSchedule(ResponseError):
+    """`NOSCHEDULE`: there is no schedule of that name."""
+
+
 class JobExists(ResponseError):
     """`EXISTS`: a job with the ID that was given is in another queue."""
 
@@ -191,6 +195,7 @@ BY_PREFIX: dict[str, type[ResponseError]] = {
     "STALE": StaleClaim,
     "SEQ": SequenceConflict,
     "LOGFULL": LogFull,
+    "NOSCHEDULE": NoSuchSchedule,
     "TTL": DelayTooLong,
     "OOM": OutOfMemory,
     "NOAUTH": AuthenticationRequired,

@@ -92,7 +92,7 @@ def schedule_show(name: str) -> Call[Schedule]:
     """Return a schedule, its last run and its next one (SCHEDULE SHOW).
 
     Raises:
-        ResponseError: there is no schedule of that name.
+        NoSuchSchedule: there is no schedule of that name.
     """
     return Call(("SCHEDULE", name, "SHOW"), replies.schedule, repeat=True)
 

@@ -12,6 +12,8 @@ from binascii import Error as Base64Error
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from disqued.core.queues.settingsindex import is_pattern
+
 Schema: TypeAlias = dict[str, Any]
 """A JSON schema, as OpenAPI 3.1 uses it."""
 _INTEGER: Final = re.compile(r"-?[0-9]{1,20}")
@@ -133,6 +135,14 @@ class Flag(Kind):
         return [name] if value else []
 
 
+class YesNo(Flag):
+    """True or false; an option with the value yes or no."""
+
+    def option(self, name: bytes, value: bool) -> list[bytes]:
+        """The option with its value."""
+        return [name, b"yes" if value else b"no"]
+
+
 @dataclass(frozen=True)
 class Text(Kind):
     """Text, also the name of a queue or a job ID; in a path any bytes."""
@@ -152,6 +162,22 @@ class Text(Kind):
         if data is None or len(data) > self.most_bytes:
             raise InvalidValueError(f"must be text of at most {self.most_bytes} bytes")
         return data
+
+
+class Name(Text):
+    """A name that is not a pattern: commands that take either would answer with a list."""
+
+    @property
+    def schema(self) -> Schema:
+        """The JSON schema of the value."""
+        return super().schema | {"pattern": "^[^*?[]+$"}
+
+    def read(self, value: object) -> bytes:
+        """Check a name."""
+        name = super().read(value)
+        if not name or is_pattern(name):
+            raise InvalidValueError("must not be empty, and not contain *, ? or [")
+        return name
 
 
 @dataclass(frozen=True)

@@ -219,3 +219,59 @@ def queues(reply: Reply, _values: Values) -> Any:
 def counted(reply: Reply, _values: Values) -> Any:
     """QCOUNT."""
     return {name.replace("-", "_"): number_of(value) for name, value in pairs_of(reply).items()}
+
+
+# --- schedules --------------------------------------------------------------------------------------------------------
+
+_LARGE: Final = frozenset({"body", "options"})
+"""The fields of a schedule that a list does not have: 1,000 schedules have 32 MiB of them."""
+_TIMES: Final = frozenset({"next-ms", "last-ms", "changed-ms"})
+
+
+def schedules(reply: Reply, _values: Values) -> Any:
+    """SCHEDULE SHOW with a pattern; a name without `*`, `?` and `[` is one schedule."""
+    rows = list_of(reply)
+    found = rows if not rows or isinstance(rows[0], list) else [rows]
+    return {"schedules": [_schedule_fields(row, _LARGE) for row in found]}
+
+
+def schedule(reply: Reply, values: Values) -> Any:
+    """SCHEDULE SHOW of one schedule."""
+    fields = _schedule_fields(reply, frozenset({"body"}))
+    return fields | data_fields("body", pairs_of(reply)["body"], base64=_wants_base64(values))
+
+
+def _schedule_fields(row: Reply, without: frozenset[str]) -> dict[str, Any]:
+    """A schedule; times and texts that there are not are null."""
+    fields: dict[str, Any] = {}
+    for name, value in pairs_of(row).items():
+        if name in without:
+            continue
+        field = name.replace("-", "_")
+        if name in _TIMES:
+            fields[field] = number_of(value) or None
+        elif name == "strict":
+            fields[field] = value == b"yes"
+        elif isinstance(value, bytes):
+            fields[field] = text_of(value) or None
+        else:
+            fields[field] = number_of(value)
+    return fields
+
+
+def schedule_deleted(reply: Reply, _values: Values) -> Any:
+    """SCHEDULE DEL."""
+    if number_of(reply) == 0:
+        raise ApiError("NOSCHEDULE", "there is no schedule of that name")
+    return {}
+
+
+def done(reply: Reply, _values: Values) -> Any:
+    """OK."""
+    text_of(reply)
+    return {}
+
+
+def run(reply: Reply, _values: Values) -> Any:
+    """SCHEDULE RUN: the ID of the job."""
+    return {"id": text_of(reply)}

@@ -22,6 +22,14 @@ def _integer(about: str) -> Schema:
     return {"type": "integer", "description": about}
 
 
+def _text_or_null(about: str) -> Schema:
+    return {"type": ["string", "null"], "description": about}
+
+
+def _time_or_null(about: str) -> Schema:
+    return {"type": ["integer", "null"], "description": f"{about}, in unix milliseconds."}
+
+
 def _object(properties: Mapping[str, Any], required: tuple[str, ...] = ()) -> Schema:
     return {"type": "object", "properties": dict(properties), "required": list(required)}
 
@@ -75,6 +83,27 @@ _DESCRIBED: Final = _object(
     },
     ("id", "queue", "state"),
 )
+_SCHEDULE: Final[Mapping[str, Schema]] = {
+    "name": {"type": "string"},
+    "when": {"type": "string", "description": "When it is due, as it was set."},
+    "zone": _text_or_null("The time zone of a cron line; null for other schedules."),
+    "queue": {"type": "string"},
+    "missed": {"type": "string", "enum": ["skip", "once"]},
+    "strict": {"type": "boolean"},
+    "state": {
+        "type": "string",
+        "enum": ["active", "paused", "done", "no-majority", "invalid"],
+        "description": "What it does, as far as this node sees.",
+    },
+    "next_ms": _time_or_null("When it is due next"),
+    "last_ms": _time_or_null("The time of the last run"),
+    "last_job": _text_or_null("The ID of the job of the last run."),
+    "runs": _integer("How many runs there were."),
+    "runs_missed": _integer("How many times passed without a run."),
+    "problem": _text_or_null("Why the last run failed or was missed."),
+    "node": _text_or_null("The ID of the node that fires it."),
+    "changed_ms": _time_or_null("When it was set, paused or resumed"),
+}
 
 SCHEMAS: Final[Mapping[str, Schema]] = {
     "Error": _object(
@@ -147,4 +176,17 @@ SCHEMAS: Final[Mapping[str, Schema]] = {
         },
         ("queued", "leased", "delayed", "dead", "held", "records", "nodes_answered", "nodes_known"),
     ),
+    "Schedules": _object(
+        {"schedules": {"type": "array", "items": {"$ref": "#/components/schemas/ListedSchedule"}}}, ("schedules",)
+    ),
+    "ListedSchedule": _object(_SCHEDULE, tuple(_SCHEDULE)),
+    "Schedule": _object(
+        {
+            **_SCHEDULE,
+            **_bytes("body"),
+            "options": _text_or_null("The options of ADDJOB for its jobs, as in a command line."),
+        },
+        tuple(_SCHEDULE),
+    ),
+    "Run": _object({"id": _ID}, ("id",)),
 }

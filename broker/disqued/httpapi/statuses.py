@@ -35,6 +35,7 @@ STATUSES: Final[Mapping[str, int]] = {
     "NOPERM": FORBIDDEN,
     "DENIED": FORBIDDEN,
     "NOJOB": NOT_FOUND,
+    "NOSCHEDULE": NOT_FOUND,
     "ACKED": CONFLICT,
     "TOOLATE": CONFLICT,
     "EXISTS": CONFLICT,

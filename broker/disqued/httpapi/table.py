@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from disqued.core.cluster.entrykinds import MOST_SCHEDULE_BYTES
 from disqued.core.fates.fate import MAX_RESULT_BYTES
 from disqued.core.jobs.attributes import (
     LEAST_PRIORITY,
@@ -16,9 +17,11 @@ from disqued.core.jobs.jobid import MAX_TTL_S
 from disqued.core.jobs.parents import MAX_PARENTS
 from disqued.core.queues.settings import MOST_RETAIN_S
 from disqued.httpapi import results
-from disqued.httpapi.kinds import Data, Flag, Integer, OneOf, Text, Texts, Token, Wait
+from disqued.httpapi.kinds import Data, Flag, Integer, Name, OneOf, Text, Texts, Token, Wait, YesNo
 from disqued.httpapi.operation import BODY, PATH, QUERY, Operation, Parameter, Result
 from disqued.progress.payload import MAX_SEQ
+from disqued.schedule.payload import MOST_NAME_BYTES
+from disqued.schedule.timing import MOST_SPEC_BYTES, MOST_ZONE_BYTES
 
 MAX_BODY_BYTES: Final = 1 << 20
 """The longest body of a job that a request can add, and that an answer can have."""
@@ -43,6 +46,23 @@ _CLAIM: Final = Parameter(
 )
 _JOB: Final = Parameter("id", PATH, _ID, "The ID of the job.", required=True)
 
+_REPLICATE: Final = Parameter(
+    "replicate", BODY, Integer(1, _MAX_REPLICATE), "How many nodes must have a copy.", "REPLICATE"
+)
+_DELAY: Final = Parameter("delay_s", BODY, _SECONDS, "Seconds before the first delivery.", "DELAY")
+_RETRY: Final = Parameter(
+    "retry_s", BODY, _SECONDS, "Seconds before an unacknowledged job is delivered again; 0 never.", "RETRY"
+)
+_TTL: Final = Parameter("ttl_s", BODY, Integer(1, MAX_TTL_S), "Seconds after which the job is deleted.", "TTL")
+_MAXLEN: Final = Parameter("maxlen", BODY, Integer(1, 1 << 62), "Refuse the job if the queue has this many.", "MAXLEN")
+_PRIORITY: Final = Parameter(
+    "priority", BODY, Integer(LEAST_PRIORITY, MOST_PRIORITY), "Higher ones are delivered first.", "PRIORITY"
+)
+_META: Final = Parameter("meta", BODY, Data(MAX_META_BYTES), "Metadata beside the body, such as a trace ID.", "META")
+_RETAIN: Final = Parameter(
+    "retain_s", BODY, Integer(0, MOST_RETAIN_S), "Seconds for which the end of the job is remembered.", "RETAIN"
+)
+
 
 def _base64(where: str, what: str = "body") -> Parameter:
     return Parameter("base64", where, Flag(), f"Answer with `{what}_base64` even if the {what} is text.")
@@ -66,14 +86,12 @@ ADD: Final = Operation(
             "How long the node may take to replicate the job, in milliseconds; 0 for no limit.",
             default=5000,
         ),
-        Parameter("replicate", BODY, Integer(1, _MAX_REPLICATE), "How many nodes must have a copy.", "REPLICATE"),
+        _REPLICATE,
         Parameter("sync", BODY, Integer(1, _MAX_REPLICATE), "Answer when this many copies are confirmed.", "SYNC"),
-        Parameter("delay_s", BODY, _SECONDS, "Seconds before the first delivery.", "DELAY"),
-        Parameter(
-            "retry_s", BODY, _SECONDS, "Seconds before an unacknowledged job is delivered again; 0 never.", "RETRY"
-        ),
-        Parameter("ttl_s", BODY, Integer(1, MAX_TTL_S), "Seconds after which the job is deleted.", "TTL"),
-        Parameter("maxlen", BODY, Integer(1, 1 << 62), "Refuse the job if the queue has this many.", "MAXLEN"),
+        _DELAY,
+        _RETRY,
+        _TTL,
+        _MAXLEN,
         Parameter("key", BODY, Text(_MAX_KEY_BYTES), "Add no second job with this key at this node.", "KEY"),
         Parameter("window_s", BODY, Integer(1, MAX_TTL_S), "How long the key is remembered.", "WINDOW", needs="key"),
         Parameter(
@@ -87,13 +105,9 @@ ADD: Final = Operation(
         Parameter(
             "id", BODY, _ID, "The ID of the job, or the 24 characters in its middle: repetitions add one job.", "ID"
         ),
-        Parameter(
-            "priority", BODY, Integer(LEAST_PRIORITY, MOST_PRIORITY), "Higher ones are delivered first.", "PRIORITY"
-        ),
-        Parameter("meta", BODY, Data(MAX_META_BYTES), "Metadata beside the body, such as a trace ID.", "META"),
-        Parameter(
-            "retain_s", BODY, Integer(0, MOST_RETAIN_S), "Seconds for which the end of the job is remembered.", "RETAIN"
-        ),
+        _PRIORITY,
+        _META,
+        _RETAIN,
         Parameter(
             "after",
             BODY,
@@ -348,6 +362,147 @@ COUNT: Final = Operation(
     changes=False,
 )
 
+_SCHEDULE: Final = Parameter(
+    "name", PATH, Name(MOST_NAME_BYTES, "nightly"), "The name of the schedule, percent-encoded.", required=True
+)
+
+SCHEDULES: Final = Operation(
+    "GET",
+    "schedules",
+    "listSchedules",
+    "List the schedules of the cluster.",
+    "All nodes know all schedules. Those of queues that the user may not access are left out. Ask for one schedule to "
+    "see the body and the options of its jobs.",
+    ("SCHEDULE", "{pattern}", "SHOW"),
+    (
+        Parameter(
+            "pattern",
+            QUERY,
+            Text(MOST_NAME_BYTES),
+            "Only schedules whose names match, with `*`, `?` and `[...]`.",
+            default=b"*",
+        ),
+    ),
+    Result(200, "The schedules, by name.", "Schedules", results.schedules),
+    (),
+    changes=False,
+)
+
+SHOW_SCHEDULE: Final = Operation(
+    "GET",
+    "schedules/{name}",
+    "showSchedule",
+    "Describe a schedule, with its last run and the next one.",
+    "The numbers of runs can be a minute behind.",
+    ("SCHEDULE", "{name}", "SHOW"),
+    (_SCHEDULE, _base64(QUERY)),
+    Result(200, "The schedule.", "Schedule", results.schedule),
+    ("NOSCHEDULE",),
+    changes=False,
+)
+
+SET_SCHEDULE: Final = Operation(
+    "PUT",
+    "schedules/{name}",
+    "setSchedule",
+    "Set a schedule: the cluster adds a job whenever it is due.",
+    "Answers when the schedule is on the disk of this node; all nodes follow. It replaces the schedule of that name; a "
+    "paused one stays paused. The request can be repeated: a schedule that is set in the same way stays as it is. The "
+    "schedule with its body and options has at most 32 KiB.",
+    ("SCHEDULE", "{name}", "SET", "{when}", "{queue}", "{body}", "*"),
+    (
+        _SCHEDULE,
+        Parameter(
+            "when",
+            BODY,
+            Text(MOST_SPEC_BYTES, "0 3 * * *"),
+            "When it is due: a cron line, `every 30 s`, or `at` with unix milliseconds.",
+            required=True,
+        ),
+        Parameter("queue", BODY, _NAME, "The queue of the jobs.", required=True),
+        Parameter("body", BODY, Data(MOST_SCHEDULE_BYTES), "The data for the worker.", required=True),
+        Parameter(
+            "zone",
+            BODY,
+            Text(MOST_ZONE_BYTES, "Europe/Berlin"),
+            "The time zone of a cron line; the default is UTC.",
+            "TZ",
+        ),
+        Parameter(
+            "missed",
+            BODY,
+            OneOf(("skip", "once")),
+            "With `once`, the latest time that was missed is made up for, however late; the default is `skip`.",
+            "MISSED",
+        ),
+        Parameter(
+            "strict",
+            BODY,
+            YesNo(),
+            "Whether it runs only on the side of the majority, so that it never runs twice; the default is true.",
+            "STRICT",
+        ),
+        _REPLICATE,
+        _DELAY,
+        _RETRY,
+        _TTL,
+        _MAXLEN,
+        _PRIORITY,
+        _META,
+        _RETAIN,
+    ),
+    Result(200, "The schedule is set.", "Empty", results.done),
+    (),
+)
+
+DELETE_SCHEDULE: Final = Operation(
+    "DELETE",
+    "schedules/{name}",
+    "deleteSchedule",
+    "Remove a schedule on all nodes.",
+    "Jobs that it has added stay.",
+    ("SCHEDULE", "{name}", "DEL"),
+    (_SCHEDULE,),
+    Result(200, "The schedule was removed.", "Empty", results.schedule_deleted),
+    ("NOSCHEDULE",),
+)
+
+PAUSE_SCHEDULE: Final = Operation(
+    "POST",
+    "schedules/{name}/pause",
+    "pauseSchedule",
+    "Pause a schedule on all nodes.",
+    "Times at which a schedule is paused do not count as missed.",
+    ("SCHEDULE", "{name}", "PAUSE"),
+    (_SCHEDULE,),
+    Result(200, "The schedule is paused.", "Empty", results.done),
+    ("NOSCHEDULE",),
+)
+
+RESUME_SCHEDULE: Final = Operation(
+    "POST",
+    "schedules/{name}/resume",
+    "resumeSchedule",
+    "Let a paused schedule run again.",
+    "It makes up for nothing that was due while it was paused.",
+    ("SCHEDULE", "{name}", "RESUME"),
+    (_SCHEDULE,),
+    Result(200, "The schedule is active.", "Empty", results.done),
+    ("NOSCHEDULE",),
+)
+
+RUN_SCHEDULE: Final = Operation(
+    "POST",
+    "schedules/{name}/run",
+    "runSchedule",
+    "Add the job of a schedule now, also if it is paused.",
+    "Each request adds a job: repeat it only if two jobs do no harm.",
+    ("SCHEDULE", "{name}", "RUN"),
+    (_SCHEDULE,),
+    Result(CREATED, "The job was added.", "Run", results.run),
+    ("NOSCHEDULE", "NOREPL", "PAUSED", "MAXLEN", "OOM", "CLOCK", "MISCONF"),
+)
+
 OPERATIONS: Final[tuple[Operation, ...]] = (
     ADD,
     CLAIM,
@@ -362,5 +517,12 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     WAIT,
     QUEUES,
     COUNT,
+    SCHEDULES,
+    SHOW_SCHEDULE,
+    SET_SCHEDULE,
+    DELETE_SCHEDULE,
+    PAUSE_SCHEDULE,
+    RESUME_SCHEDULE,
+    RUN_SCHEDULE,
 )
 """All operations, in the order of the documentation."""

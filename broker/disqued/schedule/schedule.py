@@ -17,7 +17,7 @@ from disqued.core.jobs.runs import RunOf
 from disqued.core.queues.settingsindex import is_pattern
 from disqued.core.runtime.slices import run_long
 from disqued.core.runtime.state import NodeState
-from disqued.errors import CommandSyntaxError, ReplyError
+from disqued.errors import CommandSyntaxError, NoSchedule, ReplyError
 from disqued.resp.words import quote_word
 from disqued.resp.writer import OK, array_header, bulk, integer
 from disqued.schedule.definition import ACTIVE, LAST, PAUSED, RUN, STATE, Definition, pack
@@ -198,7 +198,7 @@ def _require(state: NodeState, args: list[bytes]) -> Schedule:
         raise CommandSyntaxError
     found = schedule_of(state).known(args[1])
     if found is None:
-        raise ReplyError(f"ERR there is no schedule '{_shown(args[1])}'")
+        raise NoSchedule(args[1])
     return found
 
 
