@@ -141,6 +141,9 @@ SETTINGS: Final = {
     "deadTtlSeconds": 3600,
     "deadExpired": True,
     "copyTo": ["audit", "x" * 256, "y" * 256],
+    "rate": "0.5/m",
+    "burst": 3,
+    "inflight": 20,
 }
 """Every setting that the resource has."""
 VALUES: Final = {
@@ -158,6 +161,9 @@ VALUES: Final = {
     "dead-ttl": "3600",
     "dead-expired": "yes",
     "copy-to": f"audit {'x' * 256} {'y' * 256}",
+    "rate": "0.5/m",
+    "burst": "3",
+    "inflight": "20",
 }
 
 
@@ -217,6 +223,11 @@ def test_settings_of_a_queue_are_on_all_members_restored_and_removed(cluster: Di
         ("DisqueQueue", {"settings": {"dead": "two words"}}, "dead"),
         ("DisqueQueue", {"settings": {"backoff": {"minMs": 9, "maxMs": 1}}}, "maxMs"),
         ("DisqueQueue", {"settings": {"copyTo": []}}, "copyTo"),
+        ("DisqueQueue", {"settings": {"rate": "10"}}, "rate"),
+        ("DisqueQueue", {"settings": {"rate": "0/s"}}, "rate"),
+        ("DisqueQueue", {"settings": {"rate": "10/w"}}, "rate"),
+        ("DisqueQueue", {"settings": {"burst": 0}}, "burst"),
+        ("DisqueQueue", {"settings": {"inflight": 0}}, "inflight"),
         ("DisqueQueue", {"settings": {"copyTo": ["x" * 256] * 4}}, "copyTo must have at most 1024 bytes in all"),
         ("DisqueQueue", {"queueName": "orders:*", "settings": {"limit": 3}}, "set those of patterns with QCONF"),
         ("DisqueQueue", {"onDrift": "Ignore"}, "onDrift"),

@@ -13,7 +13,10 @@ PositiveSeconds: TypeAlias = Annotated[int, Field(ge=1, le=4294967295)]
 Milliseconds: TypeAlias = Annotated[int, Field(ge=1, le=2592000000)]
 Bound: TypeAlias = Annotated[int, Field(ge=1, le=9007199254740992)]
 Limit: TypeAlias = Annotated[int, Field(ge=1, le=1000000)]
-Rate: TypeAlias = Annotated[str, Field(max_length=20, pattern=r"^\d{1,7}(\.\d{1,6})?/[smhd]$")]
+Rate: TypeAlias = Annotated[
+    str, Field(max_length=20, pattern=r"^(0\.0{0,2}[1-9]\d{0,3}|[1-9]\d{0,5}(\.\d{1,6})?)/[smhd]$")
+]
+"""At least 0.001, as for the broker, which also takes a number without a unit."""
 QueueName: TypeAlias = Annotated[str, Field(min_length=1, max_length=256, pattern=r"""^[^\s"']+$""")]
 
 
