@@ -65,7 +65,7 @@ from disqued.schedule.candidates import Candidates
 from disqued.schedule.grants import Grants
 from disqued.schedule.timing import Timing
 from disqued.settings.entries import Entry
-from disqued.testing.brokenrates import NO_LEASES, ONE_MORE
+from disqued.testing.brokenrates import GIVEN_TWICE, NO_LEASES, ONE_MORE
 from disqued.testing.rateload import has_rates
 from disqued.testing.scheduleload import has_schedules
 
@@ -386,6 +386,9 @@ def _is_over_or_dead(fate: Fate) -> bool:
 MUTATIONS: Final[dict[str, Mutation]] = {
     "rate-overdrawn": Mutation(
         "a home grants a token that the rate did not give", "calm", patched=ONE_MORE, uses=has_rates
+    ),
+    "rate-given-twice": Mutation(
+        "two homes grant tokens by the same part of a rate", "partitions", patched=GIVEN_TWICE, uses=has_rates
     ),
     "cap-without-leases": Mutation(
         "a cap does not count the jobs of workers", "calm", patched=NO_LEASES, uses=has_rates
