@@ -71,6 +71,7 @@ RARE: Final = (
     *_SENT,
     "REPLJOB repeated",
     "job of a schedule delivered",
+    "counts of a schedule compared",
     "job delivered to a pattern",
     "result read at another node",
     "result read after its job was forgotten",

@@ -2,8 +2,9 @@
 
 One schedule has STRICT: no two nodes may start the same run, whatever happens to the network. The other one has not:
 both sides of a partition may. No job may be added before its time, by the clock of the node that adds it, and each has
-the ID that follows from the schedule and the time. Without faults no time may be missed. Only some seeds have
-schedules, so that the others repeat runs from before. The clients draw from a chance of their own.
+the ID that follows from the schedule and the time. Without faults no time may be missed, and the counts of runs and of
+missed times must add up to the times that were due. Only some seeds have schedules, so that the others repeat runs from
+before. The clients draw from a chance of their own.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ class ScheduleClients:
         self._calm = calm
         """No time may be missed."""
         self._chance = Random(f"runs of schedules {seed}")  # noqa: S311 - repeatable chance is the point
+        self._readers = [Caller(world, member.number, self._chance) for member in world.cluster.members]
+        """They ask for the counts of runs."""
         self._made: dict[tuple[bytes, int], set[int]] = {}
         """The creation times of the jobs of each run: one for each node that added it."""
         self._seen_ms: dict[tuple[bytes, int], int] = {}
@@ -73,11 +76,39 @@ class ScheduleClients:
                 words = (f"every {PERIODS_MS[name] // 1000} s", name, "body", "TTL", 60, "RETRY", 8)
                 options = ("REPLICATE", _COPIES[name], "STRICT", strict, "MISSED", "once")
                 member.tell("SCHEDULE", name, "SET", *words, *options)
+                self._compare_counts(name)
         elif not world.producing:
             for member in alive:
                 for name in (STRICT, BOTH):
                     member.tell("SCHEDULE", name, "DEL")
         world.later(_DELETE_MS + self._chance.random() * _PAUSE_MS, self._set)
+
+    def _compare_counts(self, name: str) -> None:
+        """Compare the counts of each node with the times that were due, if nothing happens."""
+        for caller in self._readers if self._calm else ():
+            if caller.connect():
+                caller.call(partial(self._counted, caller), "SCHEDULE", name, "SHOW")
+
+    def _counted(self, caller: Caller, answer: Answer) -> None:
+        """Check that each time was a run or counts as missed, on the node that fires: others can be a minute behind."""
+        if not isinstance(answer, list) or caller.member is None:
+            return
+        found = dict(zip(answer[::2], answer[1::2], strict=True))
+        if found[b"node"] != caller.member.id:
+            return
+        name, set_ms, last_ms = found[b"name"], found[b"changed-ms"], found[b"last-ms"]
+        runs, missed = found[b"runs"], found[b"runs-missed"]
+        assert isinstance(name, bytes)
+        assert isinstance(set_ms, int)
+        assert isinstance(last_ms, int)
+        assert isinstance(runs, int)
+        assert isinstance(missed, int)
+        period_ms = PERIODS_MS[name.decode()]
+        due = last_ms // period_ms - set_ms // period_ms if last_ms > 0 else 0
+        world = self._world
+        world.history.rare["counts of a schedule compared"] += 1
+        if runs + missed != due:
+            world.history.violate(world.now_ms, f"{name!r} was due {due} times: {runs} runs, and {missed} missed")
 
     def _get(self, caller: Caller) -> None:
         if caller.connect():
