@@ -101,6 +101,8 @@ def test_queue_is_paused_on_all_members_and_restored(cluster: DisqueCluster, kub
 
 
 def test_schedule_is_set_on_all_members_and_removed_with_its_resource(cluster: DisqueCluster, kube: Kube) -> None:
+    cluster.create(replicas=2, resources=SMALL)
+    cluster.wait_running(2)
     spec = {"when": "every 5 s", "queue": "ticks", "body": "tick", "job": {"ttlSeconds": 60}}
     declare(kube, cluster, "DisqueSchedule", "ticker", **spec)
 
