@@ -1,4 +1,4 @@
-"""Runs seeds of the simulator for two test files, so that two workers share them."""
+"""Runs seeds of the simulator for two test files: a few in each run of the tests, and the others with `-m slow`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from disqued.testing.sim import Result, simulate
 
 SEEDS = range(120)
 CHUNKS = 10
+FEW = range(0, CHUNKS, 3)
+OTHERS = [chunk for chunk in range(CHUNKS) if chunk not in FEW]
 
 
 def explain(result: Result) -> str:

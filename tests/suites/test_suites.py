@@ -22,6 +22,7 @@ from suites.sources import CELERY, KOMBU, Source
 HERE = Path(__file__).parent
 RUN_S = 1500
 FILES = {"tasks": ("test_tasks.py", "test_inspect.py", "test_worker.py"), "canvas": ("test_canvas.py",)}
+PARTS = ["tasks", pytest.param("canvas", marks=pytest.mark.long)]
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(RUN_S + 60)]
 
@@ -96,7 +97,7 @@ def test_kombu_runs_its_tests_of_transports(nodes: list[ServerProcess], tmp_path
     assert "46 passed" in suite.output
 
 
-@pytest.mark.parametrize("part", FILES)
+@pytest.mark.parametrize("part", PARTS)
 def test_celery_runs_its_tests_while_a_node_is_killed(nodes: list[ServerProcess], tmp_path: Path, part: str) -> None:
     directory = copy_of_tests(CELERY, tmp_path)
     soon: Mapping[str, object] = {"broker_transport_options": {"retry": 5}}
