@@ -161,11 +161,11 @@ class Kube:
         query = {"timestamps": "true"} | ({"previous": "true"} if previous else {})
         return self._read("GET", _path("Pod", namespace, pod) + "/log", None, query).decode(errors="replace")
 
-    def execute(self, pod: str, namespace: str, *command: str) -> str:
-        """Run a command in a pod and return its output."""
+    def execute(self, pod: str, namespace: str, *command: str, container: str = "") -> str:
+        """Run a command in a pod and return its output; a pod with several containers needs the name of one."""
         run = client.CoreV1Api(self._api).connect_get_namespaced_pod_exec
-        output = stream(run, pod, namespace, command=list(command), stdin=False, stdout=True, stderr=True, tty=False)
-        return str(output)
+        where = {"container": container} if container else {}
+        return str(stream(run, pod, namespace, command=list(command), stdin=False, stdout=True, stderr=True, **where))
 
     def forward(self, pod: str, namespace: str, port: int) -> Any:
         """Return a socket that is connected to a port of a pod, through the API server."""

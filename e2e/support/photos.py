@@ -19,6 +19,7 @@ DONE_S: Final = 300
 REMIND_IN_S: Final = 60
 WORKERS: Final = ("worker-a", "worker-b")
 _NAME: Final = "photos"
+_WEB: Final = "web"
 _PORT: Final = 8000
 _SEND: Final = f"""
 import io, json, random, sys, time, urllib.request
@@ -92,7 +93,7 @@ class Photos:
             time.sleep(1)
 
     def _run(self, code: str, *arguments: str) -> str:
-        return self._kube.execute(_NAME, self._namespace, "python", "-c", code, *arguments)
+        return self._kube.execute(_NAME, self._namespace, "python", "-c", code, *arguments, container=_WEB)
 
 
 def _first_ready(pods: list[Json]) -> Any:
@@ -122,7 +123,7 @@ def _pod(cluster: DisqueCluster, image: str) -> Json:
         }
 
     celery = ("celery", "-A", "photos.app", "worker", "-Q", "photos,thumbnails", "-c", "2", "-l", "INFO")
-    web = container("web", "python", "-m", "photos.web") | {
+    web = container(_WEB, "python", "-m", "photos.web") | {
         "readinessProbe": {"tcpSocket": {"port": _PORT}, "periodSeconds": 1}
     }
     return {
