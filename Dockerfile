@@ -137,7 +137,7 @@ FROM runtime AS example
 COPY --from=example-files /opt/disque /opt/disque
 COPY examples /opt/examples
 ENV PYTHONPATH=/opt/examples
-RUN ["python3", "-c", "import photos.tasks, photos.web, disqued.kombu, disqued.celery"]
+RUN ["python3", "-c", "import celery.bin.celery, photos.tasks, photos.web, disqued.kombu, disqued.celery"]
 CMD ["celery", "-A", "photos.app", "worker"]
 
 FROM runtime AS operator

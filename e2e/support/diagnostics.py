@@ -28,9 +28,11 @@ def collect(kube: Kube, namespace: str, folder: Path) -> None:
     pods = _pods(kube, namespace)
     for pod in pods:
         name = pod["metadata"]["name"]
-        _write(folder / f"{name}.log", partial(kube.logs, name, namespace))
-        if any(status.get("restartCount") for status in pod["status"].get("containerStatuses", [])):
-            _write(folder / f"{name}.previous.log", partial(kube.logs, name, namespace, previous=True))
+        for status in pod["status"].get("containerStatuses", []):
+            logs = partial(kube.logs, name, namespace, container=status["name"])
+            _write(folder / f"{name}.{status['name']}.log", logs)
+            if status.get("restartCount"):
+                _write(folder / f"{name}.{status['name']}.previous.log", partial(logs, previous=True))
     for cluster in {pod["metadata"].get("labels", {}).get("disque.dev/cluster") for pod in pods} - {None}:
         _write(folder / f"{cluster}.brokers.txt", partial(_brokers, Members(kube, namespace, cluster)))
 

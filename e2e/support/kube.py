@@ -30,6 +30,7 @@ MANAGER: Final = "disque-e2e"
 REQUEST_S: Final = 15.0
 RECONNECT_S: Final = 0.5
 """Pause between attempts while the API server is down."""
+EXECUTE_S: Final = 120.0
 
 PATHS: Final = {
     "Namespace": ("api/v1", "namespaces"),
@@ -74,6 +75,10 @@ NOT_FOUND: Final = 404
 GONE: Final = 410
 TOO_MANY_REQUESTS: Final = 429
 SERVER_ERROR: Final = 500
+
+
+class CommandFailedError(Exception):
+    """A command in a pod failed."""
 
 
 class WaitFailedError(AssertionError):
@@ -156,16 +161,30 @@ class Kube:
 
     # --- pods ---------------------------------------------------------------------------------------------------------
 
-    def logs(self, pod: str, namespace: str, *, previous: bool = False) -> str:
-        """Return the log of a pod's only container, or of its previous run; each line starts with a timestamp."""
+    def logs(self, pod: str, namespace: str, *, container: str = "", previous: bool = False) -> str:
+        """Return the log of a pod's container, or of its previous run; each line starts with a timestamp.
+
+        A pod with several containers needs the name of one.
+        """
         query = {"timestamps": "true"} | ({"previous": "true"} if previous else {})
+        query |= {"container": container} if container else {}
         return self._read("GET", _path("Pod", namespace, pod) + "/log", None, query).decode(errors="replace")
 
     def execute(self, pod: str, namespace: str, *command: str, container: str = "") -> str:
-        """Run a command in a pod and return its output; a pod with several containers needs the name of one."""
+        """Run a command in a pod and return what it prints; a pod with several containers needs the name of one.
+
+        Raises:
+            CommandFailedError: it failed; with what it printed on its standard error.
+        """
         run = client.CoreV1Api(self._api).connect_get_namespaced_pod_exec
         where = {"container": container} if container else {}
-        return str(stream(run, pod, namespace, command=list(command), stdin=False, stdout=True, stderr=True, **where))
+        # the client would change output that is JSON
+        options = {"stdin": False, "stdout": True, "stderr": True, "tty": False, "_preload_content": False, **where}
+        running = stream(run, pod, namespace, command=list(command), **options)
+        running.run_forever(EXECUTE_S)
+        if running.returncode != 0:
+            raise CommandFailedError(f"{command[:2]} in {pod}: {running.returncode}\n{running.read_stderr()}")
+        return str(running.read_stdout())
 
     def forward(self, pod: str, namespace: str, port: int) -> Any:
         """Return a socket that is connected to a port of a pod, through the API server."""

@@ -11,6 +11,7 @@ Kubernetes node can keep these pods off it with `avoid`, because their logs are 
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import Any, Final, Self
 from e2e.support.account import Account
 from e2e.support.brokers import poll
 from e2e.support.cluster import Members
-from e2e.support.kube import Json, Kube
+from e2e.support.kube import CommandFailedError, Json, Kube
 from e2e.support.settings import RESULTS
 
 SCRIPT: Final = Path(__file__).with_name("loadpod.py")
@@ -98,7 +99,8 @@ class Load:
         """Stop the pod of a role, and read its log."""
         pod = self._pod(role)
         namespace = self._cluster.namespace
-        self._kube.execute(pod, namespace, *STOP)
+        with contextlib.suppress(CommandFailedError):  # the end of the pod may also end the command
+            self._kube.execute(pod, namespace, *STOP)
         self._kube.wait("Pod", namespace, _has_ended, f"{pod} ends", name=pod, within_s=START_S)
         text = self._kube.logs(pod, namespace)
         KEPT.mkdir(parents=True, exist_ok=True)
