@@ -103,6 +103,15 @@ def test_a_job_that_no_node_knows_is_refused(cluster: Cluster) -> None:
     assert str(client.next_reply()).startswith("NOJOB")
 
 
+def test_an_entry_that_no_holder_has_is_not_shown(cluster: Cluster) -> None:
+    reader, writer = (member.client() for member in cluster.members[:2])
+    reader.send("SHOWLOG", JOB)
+    writer.send("LOGJOB", JOB, "CLAIM", CLAIM, "SEQ", 0, "entry")
+    cluster.run(milliseconds=600)
+    assert str(writer.next_reply()).startswith("NOJOB")
+    assert str(reader.next_reply()).startswith("NOJOB")
+
+
 @pytest.mark.parametrize("rewritten", [False, True])
 def test_the_log_of_a_record_survives_a_crash(*, rewritten: bool) -> None:
     local = logging_node("always")

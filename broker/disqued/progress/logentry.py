@@ -56,6 +56,8 @@ def handle_logentry(state: NodeState, peer: Peer, frame: Frame) -> None:
 def _take(state: NodeState, peer: Peer, sent: SentEntry) -> int:
     job = state.lifecycle.table.get(sent.job_id)
     if job is None or job.state == ACKED:
+        if sent.purpose == NEW:  # another node looks for holders: nobody has the entry yet
+            return NO_JOB
         for wait in progress_of(state).waits.get(sent.job_id, []):
             wait.collect(sent.line)
         return NO_JOB
