@@ -69,12 +69,12 @@ def api_requests() -> list[bytes]:
     """A request for each operation of the HTTP API, without options and with all of them."""
     requests: list[bytes] = []
     for operation in OPERATIONS:
-        path = operation.path.format(queue="mail", id=_JOB_ID)
+        path = operation.path.format(queue="mail", id=_JOB_ID, name="nightly")
         query = "&".join(f"{one.name}={str(_value(one.kind)).lower()}" for one in operation.among(QUERY))
         fields = {one.name: _value(one.kind) for one in operation.among(BODY)}
         needed = {one.name: _value(one.kind) for one in operation.among(BODY) if one.required}
         for target, content in ((path, needed), (f"{path}?{query}", fields)):
-            body = json.dumps(content).encode() if operation.method == "POST" else b""
+            body = json.dumps(content).encode() if fields else b""
             head = f"{operation.method} /v1/{target} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n"
             requests.append(head.encode() + body)
     return requests
