@@ -15,12 +15,11 @@ def nodes_alive() -> int:
 
 
 def serve_jobs() -> None:
-    """Three nodes have limits, a schedule, and jobs: one fails, one ends, one waits for its acknowledgement."""
+    """Three nodes have a schedule, and jobs: one fails, one ends, one waits for its acknowledgement."""
     cluster = settled(3)
     ending, failing = added(cluster), added(cluster)
     added(cluster)
     client = cluster.members[0].client()
-    client.call("QCONF", "mail", "SET", "rate", "5/s", "inflight", "5")
     client.call("SCHEDULE", "daily", "SET", "0 3 * * *", "mail", "report")
     client.call("GETJOB", "COUNT", 3, "FROM", "mail")
     assert client.call("ACKJOB", ending) == 1
