@@ -12,7 +12,8 @@ and have a copy of each task before it is accepted. Measured are:
 
 * tasks sent per second, and tasks done per second, from the first percent to the last one;
 * the time from sending a task to an idle worker until it runs, and until its result is read;
-* the memory that tasks with a time to start in an hour (ETA) add to the worker's main process.
+* the memory that tasks with a time to start in an hour (ETA) add to the worker's main process until that has not grown
+  for ten seconds, and how many of them the worker has then.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ STEADY_S: Final = 10.0
 STEADY_BYTES: Final = 1 << 20
 ETA_S: Final = 3600
 PINGS: Final = 200
+PREFETCH: Final = 8
+"""How many tasks a worker with two processes fetches ahead by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,7 @@ class Figures:
     start_p99_ms: list[float] = field(default_factory=list)
     result_ms: list[float] = field(default_factory=list)
     eta_bytes: list[float] = field(default_factory=list)
+    eta_held: list[int] = field(default_factory=list)
 
 
 class Bench:
@@ -191,6 +195,15 @@ class Bench:
         self.send(count, countdown=ETA_S)
         with self.worker() as process:
             figures.eta_bytes.append(max(0, _steady_rss(process.pid) - empty))
+            figures.eta_held.append(self._held())
+
+    def _held(self) -> int:
+        """How many tasks the worker has that are not due: Celery raises its prefetch count by one for each."""
+        replies = self.app.control.inspect(timeout=30, limit=1).stats()
+        if not replies:
+            raise SystemExit(f"bench: the worker does not answer\n{self._log.read_text()[-2000:]}")
+        [stats] = replies.values()
+        return max(0, int(stats["prefetch_count"]) - PREFETCH)
 
 
 def _app(urls: Urls) -> Any:
@@ -228,6 +241,7 @@ def measure(systems: list[str], tasks: int, eta: int, rounds: int) -> dict[str, 
                 bench.round(found[system], tasks)
                 if number == 0 and eta:
                     bench.eta(found[system], eta)
+                bench.app.close()
     return found
 
 
@@ -244,7 +258,10 @@ def table(found: dict[str, Figures], eta: int) -> Table:
     ]
     if eta:
         memory = (f"{median(figures.eta_bytes) / 2**20:,.0f} MB" for figures in found.values())
-        rows.append([f"memory of a worker for {eta:,} ETA tasks", *memory])
+        rows.append([f"memory of a worker while {eta:,} ETA tasks wait", *memory])
+        rows.append(
+            ["how many of them it has then", *(f"{median(figures.eta_held):,.0f}" for figures in found.values())]
+        )
     return Table("Celery's tasks", head, rows)
 
 
