@@ -77,7 +77,16 @@ def test_entries_of_a_later_run_win(worker: ResultJobs, reader: ResultJobs, key:
     assert worker.latest(key) == (b"second run", False)
 
 
-def test_first_final_result_stands_and_others_are_replaced(worker: ResultJobs, reader: ResultJobs, key: str) -> None:
+def test_first_final_result_stands_and_others_are_replaced(cluster: RealCluster, key: str) -> None:
+    """What all nodes know when `store` returns is read at each of them."""
+    with ExitStack() as stack:
+        clients = [stack.enter_context(Client([node.address], discover=False)) for node in cluster.nodes[:2]]
+        worker, reader = (ResultJobs(client, QUEUE, copies=len(cluster.nodes)) for client in clients)
+        replace_results(worker, reader, key)
+
+
+def replace_results(worker: ResultJobs, reader: ResultJobs, key: str) -> None:
+    """Store results that are replaced, then one that stands."""
     for number, store in enumerate((worker, reader, worker)):
         store.store(key, b"failed %d" % number, final=False)
         assert reader.latest(key) == worker.latest(key) == (b"failed %d" % number, True)

@@ -11,11 +11,14 @@ from disqued.core.fates.ended import pack_ended
 from disqued.core.fates.fate import DELETED, DONE, MOVED, WAITING, Fate, pack_fate
 from disqued.core.fates.record import united
 from disqued.errors import ResultNotKept
+from disqued.fates.payload import pack_answer
+from disqued.testing.local import encode
 from fates.asking import add, elsewhere, result, scripted
 
 if TYPE_CHECKING:
     from disqued.testing.cluster import Cluster
     from disqued.testing.local import LocalClient, LocalNode
+    from membership.stories import ScriptedNode
 
 JOB = b"D-0011aabb-aaaaaaaaaaaaaaaaaaaaaaaa-05a1"
 
@@ -263,6 +266,55 @@ def test_a_holder_that_knows_a_greater_claim_ignores_the_result_and_says_so(clus
     cluster.run(seconds=20)
     assert [stored(member, job) for member in cluster.members] == [None] * 3
     assert not cluster.copies(job)
+
+
+# --- late answers about an earlier result -------------------------------------------------------------------------
+
+
+def replaced(client: LocalClient) -> tuple[bytes, Fate, Fate]:
+    """A job whose first result is known, and the fates with its first and its second result."""
+    job = client.add("q", "body", "RETAIN", 60, "REPLICATE", 1)
+    client.call("ACKJOB", job, "CLAIM", 7, "RESULT", "first")
+    return job, Fate(DONE, 1, 7, 0, None, b"first"), Fate(DONE, 2, 9, 0, None, b"second")
+
+
+def told(peer: ScriptedNode, job: bytes, fate: Fate) -> None:
+    """Tell the node what the peer knows about a job."""
+    peer.deliver(peer.link, peer.writer.other(kinds.JOBTOLD, pack_answer(job, fate)))
+
+
+def test_copies_counts_no_holder_that_knows_an_earlier_result(local: LocalNode, client: LocalClient) -> None:
+    peer = scripted(local)
+    job, earlier, later = replaced(client)
+    client.send("ACKJOB", job, "CLAIM", 9, "RESULT", "second", "COPIES", 2, "TIMEOUT", 1000)
+    told(peer, job, earlier)
+    local.run(milliseconds=100)
+    assert client.silent
+    told(peer, job, later)
+    assert client.next_reply() == 0
+
+
+def test_a_holder_whose_job_is_collected_counts_as_a_copy(local: LocalNode, client: LocalClient) -> None:
+    scripted(local)
+    job, *_ = replaced(client)
+    client.send("ACKJOB", job, "CLAIM", 9, "RESULT", "second", "COPIES", 1, "TIMEOUT", 1000)
+    local.run(milliseconds=100)
+    assert client.next_reply() == 0
+
+
+def test_a_node_answers_with_the_later_result_that_it_has(local: LocalNode, client: LocalClient) -> None:
+    peer = scripted(local)
+    job, earlier, _ = replaced(client)
+    client.call("ACKJOB", job, "CLAIM", 9, "RESULT", "second")
+    ended_ms = local.now_ms
+    for request, expected in (
+        (("RESULT", job), [b"done", ended_ms, 9, b"second"]),
+        (("WAITJOB", job, "WITHRESULT", "TIMEOUT", 1000), [[job, b"done", b"second"]]),
+    ):
+        local.node.client_bytes(client.session, encode(*request), local.now_ms, 0)
+        told(peer, job, earlier)
+        local.run(milliseconds=50)
+        assert client.next_reply() == expected
 
 
 # --- what two nodes know ------------------------------------------------------------------------------------------

@@ -162,6 +162,7 @@ def test_garbage_closes_only_its_own_connection_with_one_line(tmp_path: Path, no
 
 def test_silent_bus_connection_is_closed(tmp_path: Path) -> None:
     with ServerProcess(tmp_path, "--cluster-node-timeout", "300", "--loglevel", "verbose") as server:
+        server.wait_loaded()
         with on_the_bus(server) as silent, on_the_bus(server) as halting:
             halting.sendall(FRAME_HEADER)
             assert (rest(silent), rest(halting)) == (b"", b"")
@@ -171,6 +172,7 @@ def test_silent_bus_connection_is_closed(tmp_path: Path) -> None:
 def test_bus_connections_take_no_descriptors_from_clients(tmp_path: Path) -> None:
     launcher = ("setpriv", "--bounding-set", "-sys_resource", "prlimit", "--nofile=60:60")
     with ServerProcess(tmp_path, "--maxclients", "20", launcher=launcher) as server, contextlib.ExitStack() as opened:
+        server.wait_loaded()
         unknown_senders = [opened.enter_context(on_the_bus(server)) for _ in range(50)]
         assert rest(unknown_senders[0]) == b""
         clients = [opened.enter_context(server.connect()) for _ in range(20)]

@@ -106,6 +106,7 @@ def occupied(tmp_path: Path) -> Iterator[ServerProcess]:
         ServerProcess(tmp_path / "occupied", *FEW_CONNECTIONS, str(secret), launcher=FEW_DESCRIPTORS) as server,
         contextlib.ExitStack() as opened,
     ):
+        server.wait_loaded()
         unknown = [opened.enter_context(on_the_bus(server)) for _ in range(50)]
         assert rest(unknown[0]) == b"", "a new connection takes the place of the oldest"
         yield server

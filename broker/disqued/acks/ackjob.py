@@ -60,7 +60,10 @@ def _acknowledge_in_copies(state: NodeState, session: Session, args: list[bytes]
     The holders are asked first: they get the question before the acknowledgement, so each of them tells its end.
     """
     job = state.lifecycle.table.get(args[1])
-    wait = CopiesWait(session, state, args[1], options.copies, holds=job is not None and not job.is_dummy)
+    record = state.records.get(args[1])
+    was_holder = record is not None and record.queue != b""  # of a job that is collected
+    holds = was_holder or (job is not None and not job.is_dummy)
+    wait = CopiesWait(session, state, args[1], options.copies, holds=holds)
     wait.watch()
     wait.acknowledged = _acknowledge(state, session, args, 1, 2)
     wait.begin(options.timeout_ms)

@@ -6,6 +6,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from disqued.core.clients.session import Blocked, Session
 from disqued.core.fates.fate import UNKNOWN, WAITING, Fate
+from disqued.core.fates.record import united
 from disqued.core.fates.watches import Watcher
 from disqued.core.runtime.state import NodeState
 from disqued.core.runtime.waiting import release, suspend
@@ -15,7 +16,10 @@ from disqued.resp.writer import integer
 
 @mypyc_attr(acyclic=True)
 class CopiesWait(Blocked):
-    """The wait of one client. A holder knows of the end if it says so (JOBTOLD), or confirms it (GOTACK)."""
+    """The wait of one client. A holder knows of the end if it says so (JOBTOLD).
+
+    A confirmation (GOTACK) counts as well, unless the holder can tell which result it has.
+    """
 
     def __init__(self, session: Session, state: NodeState, job_id: bytes, copies: i64, *, holds: bool) -> None:
         super().__init__(session)
@@ -49,9 +53,19 @@ class CopiesWait(Blocked):
             return
         if node_id == self._state.view.node_id and not self._holds:
             return
+        if not self._has_the_result(fate):
+            return
         self._knowing.add(node_id)
         if len(self._knowing) >= self._copies:
             self._finish(integer(self.acknowledged))
+
+    def _has_the_result(self, fate: Fate) -> bool:
+        """Whether a fate has the result that this node has, or one that replaces it, and no earlier one."""
+        record = self._state.records.get(self._job_id)
+        if record is None or record.fate.result is None:
+            return True
+        own = record.fate
+        return fate.result is not None and (fate.result == own.result or united(own, fate) is fate)
 
     def ring(self, state: NodeState) -> None:
         """The time is over."""

@@ -39,7 +39,9 @@ def _confirm(state: NodeState, peer: Peer, job_id: bytes, answer: i64) -> None:
         return
     known = answer != kinds.UNKNOWN
     if known and state.lifecycle.watched and job_id in state.lifecycle.watched:
-        state.watches.confirmed.append((job_id, peer.id))
+        record = state.records.get(job_id)
+        if record is None or record.fate.result is None or not peer.features & kinds.FEATURE_FATES:
+            state.watches.confirmed.append((job_id, peer.id))  # others say which result they know
     if answer == kinds.DROPPED and held_only_with(state, job, peer):
         state.lifecycle.drop(job)
         return

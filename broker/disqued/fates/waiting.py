@@ -103,6 +103,11 @@ class JobsWait(Blocked):
                 return False
         return True
 
+    def has_result(self, verdict: Verdict, fate: Fate) -> bool:
+        """Whether there is a result to reply with. A late answer may have an earlier one than this node itself."""
+        is_there = fate.outcome == DONE and fate.result is not None
+        return is_there and verdict.has_answer_of(self._state.view.node_id)
+
     def judge(self, job_id: bytes) -> bool:
         """Note the end of a job in `ends` if it is certain; whether that is new."""
         raise NotImplementedError
@@ -140,7 +145,7 @@ class EndsWait(JobsWait):
         if fate.outcome not in (DONE, DEAD, EXPIRED, DELETED):
             self.ends.pop(job_id, None)
             return False
-        is_complete = fate.outcome == DONE and (fate.result is not None or not self._with_result)
+        is_complete = self.has_result(verdict, fate) if self._with_result else fate.outcome == DONE
         if not is_complete and not self.is_settled(verdict):
             return False
         self.ends[job_id] = fate
@@ -173,7 +178,7 @@ class FateWait(JobsWait):
         """Everything that is settled is an end of this wait."""
         verdict = self.verdicts[job_id]
         fate = verdict.fate(self._state.now_ms)
-        if (fate.outcome == DONE and fate.result is not None) or self.is_settled(verdict):
+        if self.has_result(verdict, fate) or self.is_settled(verdict):
             self.ends[job_id] = fate
             return True
         return False
