@@ -234,14 +234,14 @@ def test_node_with_half_of_the_grants_waits_until_the_other_one_gives_them_back(
     second, third, _ = (member for member in cluster.members if member is not first)
     due_ms = START_MS + minutes_from(cluster, 1, step_s=60)[0]
     for voter in (second, third):
-        grants = schedule_of(voter.node.state).running.grants
+        grants = schedule_of(voter.node.state).running.voting.grants
         incarnation = second.node.state.incarnation
         assert grants.ask(b"s", due_ms, second.id, incarnation, voter.node.state.now_ms) == second.id
     cluster.until(lambda: bool(items_of(cluster, GRANTED)), within_s=70)
     cluster.run(seconds=2)
     assert due_times(cluster.members) == []
     for voter in (second, third):
-        schedule_of(voter.node.state).running.grants.withdraw(b"s", due_ms, second.id)
+        schedule_of(voter.node.state).running.voting.grants.withdraw(b"s", due_ms, second.id)
     cluster.run(seconds=2)
     assert due_times(cluster.members) == [due_ms - START_MS]
 

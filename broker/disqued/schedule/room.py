@@ -11,8 +11,9 @@ from disqued.core.cluster.peer import Peer
 from disqued.core.runtime.room import Room
 from disqued.core.runtime.state import NodeState
 from disqued.schedule.definition import PAUSED, RUN, STATE, definition_of, runs_of, unpack
+from disqued.schedule.known import Schedule
 from disqued.schedule.payload import ASK, WITHDRAW, Item
-from disqued.schedule.running import Running, Schedule
+from disqued.schedule.running import Running
 
 NAME: Final = "schedule"
 OVERDUE_MS: Final = 90_000
@@ -58,11 +59,11 @@ class ScheduleRoom(Room):
         now_ms = self.state.now_ms
         if self._forget_at_ms <= now_ms:
             self._forget_at_ms = now_ms + _FORGET_EVERY_MS
-            self.running.grants.forget_old(now_ms)
+            self.running.voting.grants.forget_old(now_ms)
 
     def last_records(self) -> str:
         """Share all runs: the room of the settings writes them."""
-        self.running.share(everything=True)
+        self.running.sharing.share(everything=True)
         return ""
 
     def buffered_bytes(self) -> i64:
@@ -73,7 +74,7 @@ class ScheduleRoom(Room):
         """Forget all schedules: they are the cluster's."""
         for schedule in list(self.running.schedules.values()):
             self.running.drop(schedule)
-        self.running.grants.clear()
+        self.running.voting.grants.clear()
         self._body_bytes = 0
 
     def entry_changed(self, kind: int, name: bytes, key: bytes, value: bytes | None, version: int) -> None:
@@ -89,7 +90,7 @@ class ScheduleRoom(Room):
         if kind == LAST_RUN:
             runs = None if value is None else runs_of(value)
             if runs is not None:
-                running.learn(schedule, runs)
+                running.sharing.learn(schedule, runs)
             return
         if key == RUN:
             self._define(schedule, value, version)
@@ -97,7 +98,7 @@ class ScheduleRoom(Room):
             words = None if value is None else unpack(value)
             schedule.paused = words is not None and words[:1] == [PAUSED]
             schedule.state_ms = version
-        running.touch(schedule)
+        schedule.touch()
 
     # --- schedules ----------------------------------------------------------------------------------------------------
 
@@ -121,12 +122,14 @@ class ScheduleRoom(Room):
 
     def heard(self, sender: Peer, items: list[Item]) -> None:
         """Take items of another node."""
+        voting = self.running.voting
         for item in items:
+            schedule = self.running.schedules.get(item.name)
             if item.what in {ASK, WITHDRAW}:
-                self.running.asked(sender.id, sender.incarnation, item)
+                voting.asked(schedule, sender.id, sender.incarnation, item)
             else:
-                self.running.told(sender.id, item)
-        self.running.flush()
+                voting.told(schedule, sender.id, item)
+        voting.flush()
 
     def known(self, name: bytes) -> Schedule | None:
         """A schedule that is set."""
@@ -146,7 +149,7 @@ class ScheduleRoom(Room):
 
     def count_stopped(self) -> int:
         """How many schedules do not run on this side of the cluster, because it is not the majority."""
-        if not self.running.schedules or self.running.candidates.have_majority:
+        if not self.running.schedules or self.running.voting.candidates.have_majority:
             return 0
         schedules = self.running.schedules.values()
         return sum(1 for one in schedules if one.definition is not None and one.definition.strict and not one.paused)

@@ -21,9 +21,9 @@ from disqued.errors import CommandSyntaxError, NoSchedule, ReplyError
 from disqued.resp.words import quote_word
 from disqued.resp.writer import OK, array_header, bulk, integer
 from disqued.schedule.definition import ACTIVE, LAST, PAUSED, RUN, STATE, Definition, pack
+from disqued.schedule.known import Schedule
 from disqued.schedule.payload import MOST_NAME_BYTES
 from disqued.schedule.room import ScheduleRoom, schedule_of
-from disqued.schedule.running import Schedule
 from disqued.schedule.timing import MOST_SPEC_BYTES, MOST_ZONE_BYTES, Timing
 
 MOST_SCHEDULES: Final = 1000
@@ -280,7 +280,7 @@ def describe(room: ScheduleRoom, found: Schedule, definition: Definition) -> byt
         (b"runs", integer(int(runs.fired))),
         (b"runs-missed", integer(int(runs.missed))),
         (b"problem", bulk(runs.problem)),
-        (b"node", bulk(room.running.candidates.first(found.name))),
+        (b"node", bulk(room.running.voting.candidates.first(found.name))),
         (b"changed-ms", integer(int(max(found.set_ms, found.state_ms)))),
     ]
     parts = [array_header(2 * len(fields))]
@@ -319,7 +319,7 @@ def _state(room: ScheduleRoom, found: Schedule, definition: Definition) -> bytes
         return b"invalid"
     if timing.next_ms(room.state.host, found.base_ms) == 0:
         return b"done"
-    candidates = room.running.candidates
+    candidates = room.running.voting.candidates
     if not candidates.node_ids or (definition.strict and not candidates.have_majority):
         return b"no-majority"
     return ACTIVE
