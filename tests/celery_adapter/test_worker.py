@@ -75,6 +75,7 @@ def test_task_whose_process_is_killed_is_done_and_has_one_result(app: Any, tmp_p
     assert result.state == states.SUCCESS
 
 
+@pytest.mark.slow
 def test_all_results_arrive_although_nodes_die_meanwhile(app: Any, cluster: RealCluster) -> None:
     for node in cluster.nodes[:2]:
         many = group(task(app, "add", number, number) for number in range(200))()

@@ -109,6 +109,7 @@ def test_consumer_switches_nodes_when_its_node_leaves(cluster: RealCluster, conn
     assert current(cluster, client) is not one
 
 
+@pytest.mark.slow
 def test_consumer_moves_to_the_node_that_its_jobs_come_from_and_loses_none(cluster: RealCluster, connect: Any) -> None:
     one, two, _ = cluster.nodes
     client = connect([one.address])
@@ -143,6 +144,7 @@ def getjobs(node: RealNode) -> int:
     return int(calls[1]) if calls else 0
 
 
+@pytest.mark.slow
 def test_consumer_stays_when_its_jobs_come_from_several_nodes(cluster: RealCluster, connect: Any) -> None:
     one, two, three = cluster.nodes
     client = connect([one.address])

@@ -13,7 +13,6 @@ from disqued.client import adding, calls, failing
 from disqued.client.consuming import ConsumerOptions
 from disqued.client.errors import BY_PREFIX
 from disqued.testing.processes import ServerProcess
-from support.examples import check_types
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "client.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -32,10 +31,6 @@ def test_example_runs(number: int, server: ServerProcess, tmp_path: Path) -> Non
         [sys.executable, "-W", "error", script], capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_examples_pass_the_type_checker(tmp_path: Path) -> None:
-    check_types(EXAMPLES, tmp_path)
 
 
 def test_table_of_errors_matches_the_code() -> None:

@@ -149,6 +149,7 @@ def test_leaving_node_transfers_all_its_jobs(cluster: RealCluster) -> None:
     assert found == jobs
 
 
+@pytest.mark.slow
 def test_seven_nodes_form_a_cluster_and_keep_seven_copies(tmp_path: Path) -> None:
     with RealCluster(tmp_path, 7) as cluster:
         job = cluster.nodes[0].call("ADDJOB", "q", "x", 0, "REPLICATE", 7, "RETRY", 1)

@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 from support.cluster import RealCluster
 from support.totalqueue import Workload
 
@@ -49,6 +51,7 @@ def test_consumers_at_another_node_empty_a_queue_without_duplicates(tmp_path: Pa
         )
 
 
+@pytest.mark.slow
 def test_node_leaves_under_load_without_losses_or_duplicates(tmp_path: Path) -> None:
     with RealCluster(tmp_path, 4) as cluster:
         leaving, *staying = cluster.nodes

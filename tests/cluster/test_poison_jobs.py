@@ -33,6 +33,8 @@ from support.poison import (
 )
 from support.wires import WiredCluster, Wires
 
+pytestmark = pytest.mark.slow
+
 Publish = Callable[[str, object], None]
 
 ON_DISK: Final = ("--appendonly", "yes")
@@ -200,7 +202,6 @@ def test_each_poison_job_has_one_dead_letter_although_a_mover_is_killed(
             assert letter.reason in {reason_of(letter.body), f"{letter.attempts} failed attempts"}
 
 
-@pytest.mark.slow
 def test_no_job_is_lost_when_both_sides_of_a_partition_move_poison_jobs(
     tmp_path: Path, record_property: Publish
 ) -> None:

@@ -10,6 +10,8 @@ import pytest
 from disqued.testing.ports import free_port
 from support.cluster import RealCluster
 
+pytestmark = pytest.mark.slow
+
 AGAIN_S: Final = 30.0
 """The guarantee: a cluster forms again within this time."""
 
@@ -36,7 +38,6 @@ def wait_again(cluster: RealCluster, ids: list[str]) -> None:
     assert [node.id for node in cluster.nodes] == ids
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("count", [3, 7])
 def test_chained_meets_make_one_cluster_with_the_same_view(tmp_path: Path, count: int) -> None:
     with RealCluster(tmp_path, count, meet=False) as cluster:
@@ -46,7 +47,6 @@ def test_chained_meets_make_one_cluster_with_the_same_view(tmp_path: Path, count
         assert [len(node.call("HELLO")[2:]) for node in cluster.nodes] == [count] * count
 
 
-@pytest.mark.slow
 def test_seven_nodes_restarted_at_once_form_the_cluster_again(tmp_path: Path) -> None:
     with RealCluster(tmp_path, 7) as cluster:
         ids = [node.id for node in cluster.nodes]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
+
 from disqued.client import Client
 from support.cluster import RealCluster
 
@@ -28,6 +30,7 @@ def due_times(client: Client, wanted: int) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 def test_next_node_fires_when_the_first_one_is_killed_and_no_time_runs_twice(tmp_path: Path) -> None:
     with RealCluster(tmp_path, 3) as cluster:
         with Client([cluster.nodes[0].address]) as client:

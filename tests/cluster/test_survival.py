@@ -12,6 +12,8 @@ import pytest
 from support.cluster import RealCluster, RealNode
 from support.totalqueue import Workload
 
+pytestmark = pytest.mark.slow
+
 
 def nobody_has(cluster: RealCluster, job: bytes) -> bool:
     """Whether no running node knows the job."""
@@ -24,7 +26,6 @@ def taken(node: RealNode, queue: str) -> list[bytes]:
     return found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("copies", [2, 4])
 def test_job_survives_repeated_kills_while_one_holder_lives(tmp_path: Path, copies: int) -> None:
     chance = random.Random(copies)
@@ -88,7 +89,6 @@ def came_back(node: RealNode) -> None:
         node.restart()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("away", [restarted, hung])
 @pytest.mark.parametrize("by_an_owner", [True, False], ids=["by an owner", "by another node"])
 def test_acknowledgement_survives_while_holders_are_down(

@@ -77,6 +77,7 @@ def test_queues_are_added_up_over_all_members(real: RealCluster) -> None:
     assert member_of(update, three)["figures"]["queued_jobs"] == 4
 
 
+@pytest.mark.slow
 def test_member_that_does_not_answer_is_shown_as_silent(real: RealCluster) -> None:
     one, two, three = real.nodes
     console = console_of(one)
@@ -94,6 +95,7 @@ def test_member_that_does_not_answer_is_shown_as_silent(real: RealCluster) -> No
         next(update for update in updates if all_answer(update) and update["totals"]["queued_jobs"] == 2)
 
 
+@pytest.mark.slow
 def test_user_sees_what_each_member_permits(real: RealCluster) -> None:
     one, two, three = real.nodes
     console = console_of(one)

@@ -112,6 +112,7 @@ def test_cluster_on_a_terminal_runs_until_interrupted() -> None:
     assert b"Traceback" not in screen
 
 
+@pytest.mark.slow
 def test_interrupt_stops_everything() -> None:
     port = free_port()
     process = subprocess.Popen(command("--port", str(port)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

@@ -8,7 +8,7 @@ from pathlib import Path
 from cli.running import Disque
 from disqued.core.jobs.phases import PHASES
 from disqued.testing.processes import ServerProcess
-from support.examples import check_types, run_console, run_python
+from support.examples import run_console, run_python
 
 TEXT = (Path(__file__).parents[2] / "docs" / "howto" / "count-and-purge.md").read_text(encoding="utf-8")
 [CONSOLE] = re.findall(r"```console\n(.*?)```", TEXT, re.DOTALL)
@@ -20,10 +20,6 @@ def test_examples_run_in_order(server: ServerProcess, tmp_path: Path) -> None:
     run_console(CONSOLE, disque)
     run_python(PYTHON, server.port, tmp_path)
     assert disque.ok("jscan", "QUEUE", "mail", "BUSYLOOP") == "0\n\n"
-
-
-def test_example_passes_the_type_checker(tmp_path: Path) -> None:
-    check_types([PYTHON], tmp_path)
 
 
 def test_all_states_are_in_the_table() -> None:

@@ -9,7 +9,7 @@ from cli.running import Disque
 from disqued.client import Client
 from disqued.core.queues.settings import SETTINGS
 from disqued.testing.processes import ServerProcess
-from support.examples import check_types, run_console, run_python
+from support.examples import run_console, run_python
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "failing-jobs.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -38,10 +38,6 @@ def test_examples_run_in_order(server: ServerProcess, tmp_path: Path) -> None:
         while client.qlen("newsletter") == 0:
             pass
         assert client.qlen("newsletter.dead") == 0
-
-
-def test_example_passes_the_type_checker(tmp_path: Path) -> None:
-    check_types([text for kind, text in BLOCKS if kind == "python"], tmp_path)
 
 
 def test_settings_have_the_defaults_of_the_code() -> None:

@@ -14,7 +14,7 @@ import redis
 from obstore.store import MemoryStore
 
 from disqued.testing.processes import ServerProcess, wait_until
-from support.examples import check_types, run_python
+from support.examples import run_python
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "fencing.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -39,10 +39,6 @@ def check(write: Callable[[int, str], bool], read: Callable[[], str]) -> None:
 
 def test_the_worker_runs(server: ServerProcess, tmp_path: Path) -> None:
     run_python(blocks("python")[0], server.port, tmp_path)
-
-
-def test_the_examples_are_typed(tmp_path: Path) -> None:
-    check_types(blocks("python"), tmp_path)
 
 
 def test_sql_refuses_a_stale_worker() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from cli.running import Disque
 from disqued.core.queues.settings import SETTINGS, fault
 from disqued.testing.processes import ServerProcess
-from support.examples import check_types, run_console, run_python
+from support.examples import run_console, run_python
 
 TEXT = (Path(__file__).parents[2] / "docs" / "howto" / "rates.md").read_text(encoding="utf-8")
 CONSOLE = "".join(re.findall(r"```console\n(.*?)```", TEXT, re.DOTALL))
@@ -19,10 +19,6 @@ def test_examples_run_in_order(server: ServerProcess, tmp_path: Path) -> None:
     disque = Disque(server.port)
     run_console(CONSOLE, disque)
     run_python(PYTHON, server.port, tmp_path)
-
-
-def test_example_passes_the_type_checker(tmp_path: Path) -> None:
-    check_types([PYTHON], tmp_path)
 
 
 def test_all_limits_on_the_page_are_valid() -> None:

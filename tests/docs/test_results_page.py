@@ -8,7 +8,7 @@ from pathlib import Path
 from cli.running import Disque
 from disqued.core.fates.fate import OUTCOMES
 from disqued.testing.processes import ServerProcess
-from support.examples import check_types, run_console, run_python
+from support.examples import run_console, run_python
 
 TEXT = (Path(__file__).parents[2] / "docs" / "howto" / "results.md").read_text(encoding="utf-8")
 [CONSOLE] = re.findall(r"```console\n(.*?)```", TEXT, re.DOTALL)
@@ -21,10 +21,6 @@ def test_examples_run_in_order(server: ServerProcess, tmp_path: Path) -> None:
     disque.ok("getjob", "nohang", "from", "thumbnails")
     for example in PYTHON:
         run_python(example, server.port, tmp_path)
-
-
-def test_examples_pass_the_type_checker(tmp_path: Path) -> None:
-    check_types(PYTHON, tmp_path)
 
 
 def test_all_outcomes_are_in_the_table() -> None:

@@ -10,7 +10,7 @@ from disqued.testing.local import LocalClient
 from disqued.testing.processes import ServerProcess
 from schedule.scenes import set_schedule
 from support.asking import ask
-from support.examples import check_types, run_console, run_python
+from support.examples import run_console, run_python
 
 TEXT = (Path(__file__).parents[2] / "docs" / "howto" / "schedules.md").read_text(encoding="utf-8")
 [CONSOLE] = re.findall(r"```console\n(.*?)```", TEXT, re.DOTALL)
@@ -22,10 +22,6 @@ def test_examples_run_in_order(server: ServerProcess, tmp_path: Path) -> None:
     run_console(CONSOLE, disque)
     run_python(PYTHON, server.port, tmp_path)
     assert disque.ok("qlen", "reports") == "1\n"
-
-
-def test_example_passes_the_type_checker(tmp_path: Path) -> None:
-    check_types([PYTHON], tmp_path)
 
 
 def test_all_fields_of_show_are_in_the_table(client: LocalClient) -> None:

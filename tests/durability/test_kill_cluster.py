@@ -14,6 +14,8 @@ from disqued.testing.ports import LOOPBACK
 from durability.conftest import LONG, POLICIES, Make
 from support.durable import DurableNode, StoredJobs, is_once, load, sleep_up_to
 
+pytestmark = pytest.mark.slow
+
 
 def wait_whole(nodes: list[DurableNode]) -> None:
     """Wait until all nodes serve clients and are connected to each other."""

@@ -18,6 +18,8 @@ from durability.conftest import LONG, POLICIES, Make
 from support.durable import StoredJobs, load, sleep_up_to
 from support.faultydisk import last_sync, lose_power
 
+pytestmark = pytest.mark.slow
+
 LIVES: Final = 10
 LONG_LIVES: Final = 6
 """Long enough for `everysec` to sync."""

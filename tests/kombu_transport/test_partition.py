@@ -11,6 +11,8 @@ from disqued.client import NotReplicated
 from kombu_transport.messages import Messages
 from support.wires import WiredCluster, Wires
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_message_goes_to_the_larger_part_of_a_partition(tmp_path: Path) -> None:
     with Wires() as wires, WiredCluster(tmp_path, wires, 3) as cluster:

@@ -136,6 +136,7 @@ def test_stopped_workers_give_back_what_they_have_not_begun_and_count_no_attempt
     assert len(set(began(noted))) == done, "none ran twice"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("soft_s", [0, 2])
 def test_cold_and_soft_shutdown_give_back_what_runs_and_count_no_attempt(
     tasks: Any, url: str, tmp_path: Path, broker: Client, soft_s: int
@@ -160,6 +161,7 @@ def test_cold_and_soft_shutdown_give_back_what_runs_and_count_no_attempt(
     assert broker.qcount(f"{queue}.dead").dead == 0
 
 
+@pytest.mark.slow
 def test_task_that_kills_its_process_becomes_a_dead_letter_at_the_limit_of_its_queue(
     tasks: Any, url: str, tmp_path: Path, broker: Client
 ) -> None:

@@ -23,7 +23,11 @@ DISK_IS_SLOW = "MISCONF Errors writing to the AOF file: The disk has not finishe
 """On a machine whose disk is busy a node refuses jobs for this reason, too, until the disk has caught up."""
 TIMEOUT_S = 30.0
 
-pytestmark = [pytest.mark.skipif(bool(UNAVAILABLE), reason=UNAVAILABLE), pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(bool(UNAVAILABLE), reason=UNAVAILABLE),
+    pytest.mark.timeout(300),
+]
 
 
 class Client:

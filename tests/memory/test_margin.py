@@ -12,6 +12,8 @@ import pytest
 from disqued.client.wire import Decoder, encode
 from disqued.testing.processes import ServerProcess
 
+pytestmark = pytest.mark.slow
+
 MB = 1 << 20
 MARGIN = 0.15
 TIMEOUT_S = 20.0

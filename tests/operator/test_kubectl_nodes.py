@@ -13,6 +13,8 @@ from support.fake_kubectl import CLUSTERS, FakeKubernetes
 from support.nodeclient import NodeClient
 from support.plugin import PASSWORD, Plugin, cluster, pod, put, running, secret
 
+pytestmark = pytest.mark.slow
+
 PODS = ("orders-0", "orders-1", "orders-2")
 
 

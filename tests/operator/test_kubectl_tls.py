@@ -14,6 +14,8 @@ from support.fake_kubectl import FakeKubernetes
 from support.plugin import PASSWORD, Plugin, cluster, put, running, secret
 from tls.nodes import TlsNode
 
+pytestmark = pytest.mark.slow
+
 HOST = "orders-0.orders-members.shop.svc"
 
 

@@ -20,6 +20,8 @@ from disque_operator.apivalues import Json, condition_of
 from disqued.testing.ports import free_port
 from support.apiserver import ApiServer, serving
 
+pytestmark = pytest.mark.slow
+
 CLUSTERS: Final = f"/apis/{names.API_VERSION}/namespaces/team/{names.PLURAL}"
 LEASE: Final = "/apis/coordination.k8s.io/v1/namespaces/team/leases/disque-operator"
 STATEFUL_SET: Final = "/apis/apps/v1/namespaces/team/statefulsets/shop"
@@ -148,7 +150,6 @@ def test_objects_are_created_and_then_nothing_is_written(tmp_path: Path) -> None
     asyncio.run(main())
 
 
-@pytest.mark.slow
 def test_new_clusters_and_manual_changes_are_noticed(tmp_path: Path) -> None:
     async def main() -> None:
         server = ApiServer()
@@ -184,7 +185,6 @@ def test_new_clusters_and_manual_changes_are_noticed(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-@pytest.mark.slow
 def test_operator_continues_after_an_api_server_outage(tmp_path: Path) -> None:
     async def main() -> None:
         server = ApiServer()
@@ -202,7 +202,6 @@ def test_operator_continues_after_an_api_server_outage(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-@pytest.mark.slow
 def test_metrics_of_clusters_disappear_when_the_lease_is_lost(tmp_path: Path) -> None:
     async def main() -> None:
         server = ApiServer()
@@ -222,7 +221,6 @@ def test_metrics_of_clusters_disappear_when_the_lease_is_lost(tmp_path: Path) ->
     asyncio.run(main())
 
 
-@pytest.mark.slow
 def test_dead_watches_fail_the_probe_and_lists_replace_them(tmp_path: Path) -> None:
     async def main() -> None:
         server = ApiServer()
@@ -240,7 +238,6 @@ def test_dead_watches_fail_the_probe_and_lists_replace_them(tmp_path: Path) -> N
     asyncio.run(main())
 
 
-@pytest.mark.slow
 def test_dead_watch_of_secrets_alone_fails_the_probe(tmp_path: Path) -> None:
     async def main() -> None:
         server = ApiServer()
@@ -272,7 +269,6 @@ def test_missing_definition_is_reported_with_advice(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-@pytest.mark.slow
 def test_operator_exits_when_the_definition_is_deleted(tmp_path: Path) -> None:
     async def main() -> None:
         server = ApiServer()

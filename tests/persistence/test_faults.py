@@ -501,6 +501,7 @@ def inject(local: LocalNode, worker: Worker, number: int, step: str, value: int 
     worker.hear()
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(st.booleans(), st.sampled_from(["everysec", "always"]), STEPS)
 def test_confirmed_jobs_are_found_by_the_next_process_after_any_faults(
@@ -528,6 +529,7 @@ def test_confirmed_jobs_are_found_by_the_next_process_after_any_faults(
         assert max(missing) - min(missing) <= WINDOW_MS + SLOW_MS + A_CRON_MS
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.sampled_from(["everysec", "always"]), STEPS)
 def test_every_client_is_answered_when_the_disk_recovers_from_any_faults(

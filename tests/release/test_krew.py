@@ -19,6 +19,8 @@ from disqued import __version__
 from release import krew
 from release.version import ROOT
 
+pytestmark = pytest.mark.slow
+
 URL = "https://example.org/releases/v1"
 Json = dict[str, Any]
 

@@ -19,6 +19,8 @@ from disqued import __version__
 from release import olm
 from release.version import ROOT
 
+pytestmark = pytest.mark.slow
+
 Json = dict[str, Any]
 
 

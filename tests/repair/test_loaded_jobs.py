@@ -89,6 +89,7 @@ def test_finished_jobs_leave_nothing(five: Cluster) -> None:
     assert all(absent.of(job_id) == NOBODY for absent in holders for job_id in jobs)
 
 
+@pytest.mark.slow
 def test_a_member_that_turns_out_to_have_a_job_counts_again(five: Cluster) -> None:
     first = five.members[0]
     (job_id,) = add(five, first, 1, "REPLICATE", 3, "RETRY", 3000)

@@ -6,7 +6,7 @@ from disqued.testing.sim import Result, simulate
 
 SEEDS = range(120)
 CHUNKS = 10
-FEW = range(0, CHUNKS, 3)
+FEW = [0]
 OTHERS = [chunk for chunk in range(CHUNKS) if chunk not in FEW]
 
 

@@ -12,8 +12,9 @@ import pytest
 from disqued.testing.sim import simulate
 from simulation.seeds import OTHERS, run_chunk
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 @pytest.mark.parametrize("chunk", OTHERS)
 def test_more_simulated_clusters_keep_their_guarantees(
     chunk: int, record_property: Callable[[str, object], None]

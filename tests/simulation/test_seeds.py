@@ -33,6 +33,7 @@ def lines(*arguments: str) -> list[str]:
     return [" ".join(line.split()[:3] + line.split()[-1:]) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.slow
 def test_several_processes_print_the_same_in_the_order_of_the_seeds() -> None:
     alone = lines("--seed", "1..4", "--processes", "1")
     assert [line.split()[:2] for line in alone[1:5]] == [["seed", str(number)] for number in range(1, 5)]

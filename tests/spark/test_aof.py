@@ -146,6 +146,7 @@ def test_file_of_a_live_node_has_the_added_jobs_and_which_are_acknowledged(spark
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_directories_patterns_lists_and_addresses_give_each_file_once(spark: SparkSession, tmp_path: Path) -> None:
     for node in ("one", "two"):
         (tmp_path / node).mkdir()
@@ -177,6 +178,7 @@ def test_compressed_file_gives_the_same_rows(spark: SparkSession, tmp_path: Path
     assert len(plain) == 10
 
 
+@pytest.mark.slow
 def test_long_file_read_by_several_tasks_gives_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
     ids = write_jobs(tmp_path / "disque.aof", 500)
     whole = table(spark, tmp_path)

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from pipelines import drain
 from support.cluster import RealCluster
 
-pytestmark = pytest.mark.timeout(400)  # a busy machine may take a minute to start Spark
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]  # a busy machine may take a minute to start Spark
 
 Run = Callable[..., tuple[int, str, str]]
 TIMEOUT_S = 300.0
@@ -81,7 +81,6 @@ def test_drain_writes_the_queue_to_parquet_and_empties_it(run: Run, cluster: Rea
     cluster.wait_until(lambda: left(cluster, "plain") == 0)
 
 
-@pytest.mark.slow
 def test_next_run_writes_only_new_jobs(run: Run, cluster: RealCluster, tmp_path: Path) -> None:
     ids = add(cluster, "more", 9)
     arguments = ("--queue", "more", "--output", tmp_path / "out")
@@ -94,7 +93,6 @@ def test_next_run_writes_only_new_jobs(run: Run, cluster: RealCluster, tmp_path:
     assert (status, out.split(",")[0]) == (0, "jobs: 0")
 
 
-@pytest.mark.slow
 def test_jobs_delivered_again_after_they_were_written_are_not_written_again(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -184,7 +182,6 @@ STAGES = {
 """The stages of a run in order, each with the file that shows that the run has reached it."""
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_every_id_is_written_once_when_drains_are_killed_at_each_stage(
     run: Run, cluster: RealCluster, nodes: str, tmp_path: Path

@@ -14,7 +14,7 @@ from pipelines import enqueue
 from support.cluster import RealCluster
 from support.jobs import bodies, jobs
 
-pytestmark = pytest.mark.timeout(400)  # a busy machine may take a minute to start Spark
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]  # a busy machine may take a minute to start Spark
 
 Run = Callable[..., tuple[int, str, str]]
 

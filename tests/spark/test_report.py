@@ -19,7 +19,7 @@ from pipelines import report
 from pipelines.charts import duration, number, ranges, size
 from support.cluster import RealCluster
 
-pytestmark = pytest.mark.timeout(400)  # a busy machine may take a minute to start Spark
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]  # a busy machine may take a minute to start Spark
 
 Run = Callable[..., tuple[int, str, str]]
 BORN_MS = 1_800_000_000_000

@@ -31,6 +31,8 @@ from pyspark_disque.senders import (
 from support.cluster import RealCluster, RealNode
 from support.jobs import bodies, jobs
 
+pytestmark = pytest.mark.slow
+
 NUMBER = count()
 
 

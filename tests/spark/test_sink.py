@@ -49,6 +49,7 @@ def all_of(count: int) -> list[bytes]:
 # --- rows and columns -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_priorities_and_metadata_arrive_and_can_be_read_and_written_again(
     spark: SparkSession, nodes: str, write: Callable[..., None], queue: str
 ) -> None:

@@ -139,6 +139,7 @@ def test_pattern_reads_queues_of_any_name_with_metadata(
         cluster.wait_until(lambda name=name: node.call("QLEN", name) == 0)  # type: ignore[misc]  # bound now
 
 
+@pytest.mark.slow
 def test_stream_reads_priorities_reasons_and_metadata(
     spark: SparkSession, cluster: RealCluster, nodes: str, checkpoint: str
 ) -> None:

@@ -24,6 +24,8 @@ from pyspark_disque.senders import AnyNode
 from support.cluster import RealCluster
 from support.jobs import bodies, jobs
 
+pytestmark = pytest.mark.slow
+
 NUMBER = count()
 TIMEOUT_S = 60
 

@@ -14,6 +14,8 @@ from disqued.testing.certificates import Authority
 from disqued.testing.ports import free_port
 from disqued.testing.processes import ServerProcess
 
+pytestmark = pytest.mark.slow
+
 PASSWORD = "open sesame"
 
 

@@ -8,7 +8,6 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
     from cli.running import Disque
@@ -28,17 +27,3 @@ def run_console(session: str, disque: Disque) -> None:
         line, _, shown = command.partition("\n")
         printed = disque.ok(*shlex.split(line))
         assert not shown or printed == shown
-
-
-def check_types(examples: Iterable[str], directory: Path) -> None:
-    """Fail unless Python examples pass the strict type checker. They are written to an empty directory."""
-    for number, example in enumerate(examples):
-        (directory / f"example_{number}.py").write_text(example, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(directory / "cache"), *directory.glob("*.py")],
-        capture_output=True,
-        text=True,
-        timeout=110,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout

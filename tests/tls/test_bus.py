@@ -140,6 +140,7 @@ def test_node_with_a_certificate_of_another_authority_is_refused(member: Start, 
     assert "certificates that are signed by an authority in tls-ca-cert-file" in first.output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("secret", [False, True])
 def test_node_with_a_certificate_for_another_name_is_refused_by_both_sides(
     member: Start, authority: Authority, tmp_path: Path, secret: bool
@@ -161,6 +162,7 @@ def test_node_with_a_certificate_for_another_name_is_refused_by_both_sides(
     assert first.ask("ADDJOB mail hello 5000 REPLICATE 2").startswith("D-")
 
 
+@pytest.mark.slow
 def test_certificates_with_names_alone_serve_nodes_that_meet_by_seeds(member: Start, authority: Authority) -> None:
     authority.issue("named", names="DNS:localhost")
     ports = [free_port(), free_port()]
@@ -174,6 +176,7 @@ def test_certificates_with_names_alone_serve_nodes_that_meet_by_seeds(member: St
     back.wait_until(lambda: is_complete([back, second]), "the node is back")
 
 
+@pytest.mark.slow
 def test_killed_node_reconnects_when_it_is_back(three: Sequence[ServerProcess], member: Start) -> None:
     first, second, third = three
     third.kill()
@@ -207,6 +210,7 @@ def test_new_links_use_a_renewed_certificate_and_the_others_continue(
     assert first.ask("ADDJOB mail hello 5000 REPLICATE 3").startswith("D-")
 
 
+@pytest.mark.slow
 def test_node_without_tls_cannot_join_and_nothing_hangs(three: Sequence[ServerProcess], tmp_path: Path) -> None:
     (tmp_path / "plain").mkdir()
     with ServerProcess(tmp_path / "plain", *FAST) as plain:
@@ -257,6 +261,7 @@ def test_running_cluster_is_switched_in_two_steps_and_stays_whole(
             assert node.ask("ADDJOB mail hello 5000 REPLICATE 3").startswith("D-")
 
 
+@pytest.mark.slow
 def test_optional_tls_is_used_where_both_nodes_have_it(
     mixed: Callable[[str, str], ServerProcess], authority: Authority
 ) -> None:
@@ -276,6 +281,7 @@ def test_silent_connection_to_a_port_with_optional_tls_ends(mixed: Callable[[str
         assert connection.recv(1) == b""
 
 
+@pytest.mark.slow
 def test_silent_connections_end_and_keep_no_node_out(member: Start) -> None:
     first, second = member(name="n1"), member(name="n2")
     with ExitStack() as stack:

@@ -14,6 +14,8 @@ from disqued.testing.certificates import Authority
 from disqued.testing.ports import free_port
 from tls.nodes import TlsNode, ask, read_all, refuses, trusting
 
+pytestmark = pytest.mark.slow
+
 DAY_S = 86400
 
 

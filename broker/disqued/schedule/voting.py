@@ -21,7 +21,7 @@ from disqued.schedule.known import Asking, Schedule
 from disqued.schedule.payload import ASK, GRANTED, OVER, WITHDRAW, Item
 
 SETTLE_MS: Final = 10_000
-"""So long after its start or after a node came back, a node may not know which runs there were."""
+"""For this long after its start, or after a node came back, a node may not know which runs there were."""
 EARLY_MS: Final = 1000
 """A run is not granted if it is due so far in the future by the clock of this node."""
 ASK_AGAIN_MS: Final = 500
