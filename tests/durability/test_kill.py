@@ -45,6 +45,7 @@ def rewritten(node: DurableNode) -> int:
     return node.log.count("The append only file was rewritten")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("points", [20, pytest.param(100, marks=LONG)])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_no_answered_job_is_lost_when_killed_during_rewrites(make: Make, policy: str, points: int) -> None:

@@ -169,6 +169,7 @@ def test_operator_that_ends_between_two_steps_continues(crash_after: int) -> Non
     assert condition(scenario.world.status, "Exposed") == ("True", "AddressesKnown")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_exposed_cluster_with_tls_settles_after_faults(seed: int) -> None:
     scenario = Scenario(a_spec(exposure=NODE_PORT, tls=TLS), seed)

@@ -184,6 +184,7 @@ def test_defaults_of_the_api_server_are_no_difference() -> None:
     assert differs(manifest, live) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_cluster_with_backups_settles_after_faults(seed: int) -> None:
     scenario = Scenario(a_spec(backup=nightly()), seed)

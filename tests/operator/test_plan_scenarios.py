@@ -441,6 +441,7 @@ def hibernate(scenario: Scenario) -> None:
 CHANGES = [scale_down, upgrade, both, rotate, hibernate]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 def test_next_operator_continues_after_a_crash_at_any_action(
     change: Callable[[Scenario], None],
@@ -495,6 +496,7 @@ def test_cluster_settles_after_faults(seed: int) -> None:
     run_faults(seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 9))
 def test_ephemeral_cluster_settles_after_faults(seed: int) -> None:
     run_faults(seed, ephemeral=True)

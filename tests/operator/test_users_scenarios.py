@@ -166,6 +166,7 @@ def live_through_a_user(scenario: Scenario) -> None:
     assert rules(scenario) == {None}
 
 
+@pytest.mark.slow
 def test_operator_may_crash_after_any_action() -> None:
     for number in range(1, count_of_actions() + 1):
         scenario = a_cluster()

@@ -84,6 +84,7 @@ def test_a_node_that_is_reset_has_limits_of_its_own(cluster: Cluster) -> None:
     assert 9 * RATE <= more[one] + more[other] <= 10 * RATE + BURST
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "mix"),
     [

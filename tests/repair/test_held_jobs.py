@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dependencies.helping import add, call, held_at, job_at, queued_at
+from disqued.build import COMPILED
 from disqued.core.jobs.attributes import AFTER
 from disqued.testing.cluster import Cluster, Member
 from disqued.testing.mutations import MUTATIONS
@@ -82,7 +83,7 @@ def test_no_node_delivers_a_held_job_that_all_its_nodes_got_by_repair() -> None:
     assert held_at(cluster, child) == []
 
 
-@pytest.mark.skipif(not MUTATIONS["repair-forgets-hard-attributes"].possible, reason="needs the interpreted build")
+@pytest.mark.skipif(COMPILED, reason="needs the interpreted build")
 def test_a_copy_without_its_parents_is_noticed() -> None:
     """The test above fails if a copy that is made again does not have its hard attributes."""
     cluster = settled(3)

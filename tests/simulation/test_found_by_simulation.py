@@ -91,6 +91,7 @@ def test_nodes_start_with_zeros_where_a_power_loss_left_no_data() -> None:
     assert node.admin.show(done) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "seed", [1135, 1148, 1212, 1458, 1605, 3137, 3497, 5979, 23959, 71459, 74151, 105138, 109111, 109638]
 )
@@ -116,6 +117,7 @@ def test_runs_that_the_checkers_once_misjudged_are_accepted(seed: int) -> None:
     seeds.run(seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "mix"),
     [(3509, "all"), (3526, "all"), (3575, "all"), (4020, "logged clocks"), (4327, "clocks"), (4458, "logged disks")],

@@ -15,7 +15,6 @@ from typing import Any, Final
 from disqued.admission import addjob, scheduled
 from disqued.admission.copyto import add_copies
 from disqued.admission.options import AddJob, name_run
-from disqued.build import COMPILED
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
 from disqued.core.clients.pipeline import Pipeline, Pipelined
@@ -88,11 +87,6 @@ class Mutation:
 
     policy: str = ""
     """The value of `appendfsync`; empty to let the seed choose."""
-
-    @property
-    def possible(self) -> bool:
-        """Whether this build allows the mutation."""
-        return not self.patched or not COMPILED
 
     @contextmanager
     def applied(self) -> Iterator[None]:
