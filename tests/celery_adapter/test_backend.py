@@ -16,6 +16,7 @@ from disqued.celery.backend import QUEUE, DisqueBackend
 from disqued.celery.chords import is_same_cluster
 from disqued.celery.runs import FREE_STATES, Runs
 from disqued.client import Client
+from disqued.testing.processes import wait_until
 from support.cluster import RealCluster
 
 
@@ -97,7 +98,9 @@ def test_queue_and_copies_can_be_chosen(make: Any, cluster: RealCluster, query: 
     with Client([cluster.nodes[0].address]) as client:
         for backend, queue in ((one, "shop.results"), (other, QUEUE)):
             backend.store_result("unfinished", {}, states.STARTED)
-            details = client.show(backend.results.job_id("unfinished"))
+            job_id = backend.results.job_id("unfinished")
+            wait_until(lambda: client.show(job_id), "the copy at this node has arrived", lambda: "")  # noqa: B023 - waits here
+            details = client.show(job_id)
             assert details is not None
             assert details.queue == queue
 

@@ -54,6 +54,10 @@ def unfinished(broker: Client, queue: str) -> int:
     return len(list(broker.jscan(queue=queue)))
 
 
+PROCESSES = 2
+"""Of a worker."""
+
+
 def shown(broker: Client, queue: str) -> list[Any]:
     return [broker.show(job_id) for job_id in broker.jscan(queue=queue)]
 
@@ -129,11 +133,13 @@ def test_stopped_workers_give_back_what_they_have_not_begun_and_count_no_attempt
             worker.wait_until(lambda: len(began(noted)) > 2 * round_, "tasks run")  # noqa: B023 - waits here
             assert worker.stop(signal.SIGTERM) == 0
         assert sorted(began(noted)) == sorted(ended(noted)), "a warm shutdown waits for what runs"
-    done = len(ended(noted))
+    done = len(set(ended(noted)))
     assert done < 200
-    until(lambda: broker.qcount("stopped").queued == 200 - done, "the others are in the queue")
+    until(lambda: broker.qcount("stopped").leased == 0, "nothing is with a worker")
+    queued = broker.qcount("stopped").queued
+    assert 200 - done <= queued <= 200 - done + 3 * PROCESSES, "Celery may lose the last result of a process that stops"
     assert broker.qcount("stopped.dead").dead == 0
-    assert len(set(began(noted))) == done, "none ran twice"
+    assert {(one.nacks, one.additional_deliveries) for one in shown(broker, "stopped")} == {(0, 0)}
 
 
 @pytest.mark.slow
