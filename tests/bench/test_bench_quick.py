@@ -90,7 +90,7 @@ def test_memory_pauses_and_growth_are_measured_at_every_level(run: tuple[str, di
     results = run[1]
     assert 64 < results["memory"]["disqued"] < 10_000  # at least the body
     assert len(results["pauses_ms"]) == results["sizes"]["rounds"]
-    assert all(len(found) == 1 and found[0] > 0 for found in results["longest_ms"].values())
+    assert all(len(found) == 1 and found[0] >= 0 for found in results["longest_ms"].values())
     for what, curves in results["growth"].items():
         levels = [point["level"] for point in curves["disqued"]]
         assert levels == results["sizes"][what]

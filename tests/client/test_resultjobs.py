@@ -153,7 +153,7 @@ def test_a_result_survives_the_death_of_a_node_while_somebody_waits(cluster: Rea
     found: list[dict[str, bytes | None]] = []
     with Client([first.address]) as one, Client([second.address]) as two:
         stored, waiting = ResultJobs(one, QUEUE), ResultJobs(two, QUEUE)
-        waiting.latest(key)
+        waiting.add([key])
         thread = threading.Thread(target=lambda: found.append(waiting.wait([key], timeout_s=WAIT_S)))
         thread.start()
         cluster.wait_until(lambda: second.info("clients")["blocked_clients"] == "1", "the reader waits")
@@ -163,6 +163,7 @@ def test_a_result_survives_the_death_of_a_node_while_somebody_waits(cluster: Rea
         thread.join()
         assert found == [{key: b"42"}]
         assert waiting.read([key]) == {key: b"42"}
+        assert waiting.add([f"{key}.alone"]) == [waiting.job_id(f"{key}.alone")]
         waiting.store(f"{key}.alone", b"43")
         assert waiting.latest(f"{key}.alone") == (b"43", True)
     for node in (first, second):

@@ -8,6 +8,7 @@ import pytest
 
 from disqued.core.fates.fate import DEAD, DELETED, DONE, EXPIRED, MOVED, Fate, pack_fate
 from disqued.core.fates.stored import fault_of, store, stored
+from disqued.core.jobs.claims import MOST
 from disqued.core.lifecycle.records import sealed
 from disqued.persistence.check import Check
 from disqued.persistence.records import EXTENDED
@@ -64,6 +65,20 @@ def test_a_record_survives_a_crash(*, rewritten: bool) -> None:
     assert record.fate.outcome == MOVED
     local.run(seconds=60)
     assert outcome(local, done)[0] == 0
+
+
+@pytest.mark.parametrize("claim", [1, 2**61, MOST])
+def test_a_record_with_any_claim_survives_a_crash(claim: int) -> None:
+    """The results of Celery have claims of 19 digits."""
+    local = logging_node("always")
+    job = finished(local.client(), "CLAIM", claim, "RESULT", "42")
+    local.run(seconds=1)
+    local.crash()
+    local.restart()
+    loaded(local)
+    record = local.node.state.records.get(job)
+    assert record is not None
+    assert (record.fate.claim, record.fate.result) == (claim, b"42")
 
 
 def test_a_record_whose_time_is_over_is_not_loaded() -> None:

@@ -231,7 +231,8 @@ def test_node_survives_copies_during_an_aof_rewrite(
         added = 50_000
         for size in (5 * MB, 100_000):
             added += fill(adding, size, "REPLICATE", 2, batch=5, timeout_ms=200)
-        assert int(client.info()["copies_refused"]) > 0
+        while client.info()["copies_refused"] == "0":  # on a busy machine, adding also ends because a copy is late
+            added += fill(adding, 100_000, "REPLICATE", 2, batch=5, timeout_ms=200)
         assert group.kills() == 0
         assert drain(adding, 500) >= added
         recovered(client, group)

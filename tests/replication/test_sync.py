@@ -48,6 +48,20 @@ def test_sync_1_waits_for_no_other_node_and_still_asks_for_confirmations(cluster
     assert figure(cluster, "sync_copies_missing") == 0
 
 
+def test_a_job_that_is_added_again_under_its_id_is_followed_once(cluster: Cluster) -> None:
+    """The timer of the first job, which had ended, rang for the second one."""
+    first, _, third = cluster.members
+    third.crash()
+    for _ in range(3):
+        job_id = id_of(cluster, adding(cluster, "REPLICATE", 3, "SYNC", 2, "ID", "A" * 24, timeout_ms=5000))
+        assert followed(cluster) == 1
+        first.admin.call("DELJOB", job_id)
+        cluster.run(milliseconds=50)
+    cluster.run(seconds=3)
+    assert followed(cluster) == 0
+    assert not [line for _, line in first.host.log_lines if "BUG" in line]
+
+
 def test_lost_copies_are_sent_again_after_the_reply(cluster: Cluster) -> None:
     first, _, third = cluster.members
     cluster.lose("REPLJOB", to=third)

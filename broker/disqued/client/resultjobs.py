@@ -85,8 +85,13 @@ class ResultJobs:
 
     def add(self, keys: Sequence[str]) -> list[JobId]:
         """Add the jobs of keys before there is a state, so that other jobs can wait for their ends (`after`)."""
-        many = [self._add(key, None, self._count_copies()) for key in keys]
-        for answer in self._perform(many):
+        for is_last in (False, True):
+            copies = self._count_copies()
+            answers = self._perform([self._add(key, None, copies) for key in keys])
+            if is_last or not any(map(_may_fit, answers)):
+                break
+            self._counted_s = -math.inf  # fewer nodes can be reached than the last time
+        for answer in answers:
             _raise_error(answer)
         return [self.job_id(key) for key in keys]
 

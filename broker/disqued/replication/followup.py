@@ -61,6 +61,9 @@ class Followed:
         latest_ms: i64 = state.now_ms + LONGEST_MS
         if 0 < deadline_ms < latest_ms:
             latest_ms = deadline_ms
+        earlier = self.jobs.get(job.id)
+        if earlier is not None:  # of a job with the same ID that ended
+            self._end(earlier)
         follow = FollowUp(self, job, confirmed, latest_ms)
         self.jobs[job.id] = follow
         self._arm(follow)

@@ -22,7 +22,7 @@ from disqued.core.jobs.joblog import ADDED, JobLog
 RECORD: Final = b"RECORD"
 """The name of the kind of record."""
 _LINE: Final = re.compile(
-    rb"(\S{40}) (\S{40}) ([a-z]+) (\d{1,18}) (\d{1,18}) (\d{1,18}) (\d{1,9}) (\S{40}|-) (\d{1,9}) (\d{1,5}|-)"
+    rb"(\S{40}) (\S{40}) ([a-z]+) (\d{1,18}) (\d{1,18}) (\d{1,19}) (\d{1,9}) (\S{40}|-) (\d{1,9}) (\d{1,5}|-)"
     rb" (\d{1,6})\n"
 )
 _ENTRY: Final = re.compile(rb"(\d{1,19}) (\d{1,10}) (\d{1,18}) (\d{1,8})\n")
@@ -82,7 +82,7 @@ def stored(content: bytes) -> Stored | None:
     queue_bytes, result_bytes, entries = sizes
     if not is_job_id(job_id) or not is_job_id(origin) or outcome not in OUTCOMES[WAITING + 1 :]:
         return None
-    if successor != b"-" and not is_job_id(successor):
+    if int(claim) > MOST or (successor != b"-" and not is_job_id(successor)):
         return None
     at = found.end()
     end = at + int(queue_bytes)
