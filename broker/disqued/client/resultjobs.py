@@ -69,6 +69,7 @@ class ResultJobs:
             copies: How many nodes must know a result before it counts as stored; fewer if fewer can be reached. With 1,
                 storing is several times as fast, and the death of a machine can lose results of its last moment.
         """
+        self._client = client
         self._session = client._session  # noqa: SLF001 - this is a part of the client
         self._queue = queue
         self._retain_s = retain_s
@@ -85,12 +86,12 @@ class ResultJobs:
 
     def add(self, keys: Sequence[str]) -> list[JobId]:
         """Add the jobs of keys before there is a state, so that other jobs can wait for their ends (`after`)."""
-        for is_last in (False, True):
+        for adjust in (self._use_another_node, self._count_again, None):
             copies = self._count_copies()
             answers = self._perform([self._add(key, None, copies) for key in keys])
-            if is_last or not any(map(_may_fit, answers)):
+            if adjust is None or not any(map(_may_fit, answers)):
                 break
-            self._counted_s = -math.inf  # fewer nodes can be reached than the last time
+            adjust()
         for answer in answers:
             _raise_error(answer)
         return [self.job_id(key) for key in keys]
@@ -189,7 +190,7 @@ class ResultJobs:
                 return
             if is_last or not (_may_fit(added) or _may_fit(acked)):
                 break
-            self._counted_s = -math.inf  # fewer nodes can be reached than the last time
+            self._count_again()
         _raise_error(added)
         _raise_error(acked)
 
@@ -217,6 +218,14 @@ class ResultJobs:
             self._copies = max(1, min(self._most_copies, reachable))
             self._counted_s = now_s
         return self._copies
+
+    def _use_another_node(self) -> None:
+        """The node in use may be cut off from the others: what waits for the results will be added elsewhere."""
+        self._client.use_another_node()
+
+    def _count_again(self) -> None:
+        """Fewer nodes can be reached than the last time."""
+        self._counted_s = -math.inf
 
     def _perform(self, many: Sequence[Call[object]]) -> list[object]:
         return run_now(self._session.perform_many(many))
