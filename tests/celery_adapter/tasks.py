@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from celery import Celery
+from celery import Celery, signals
 from celery.schedules import crontab
 
 STEPS: Final = threading.Semaphore(0)
@@ -65,6 +65,22 @@ def second_time(self: Any) -> int:
         raise self.retry(countdown=0.01, exc=OSError("not yet"))
     assert STEPS.acquire(timeout=60)
     return int(self.request.retries)
+
+
+_RETRY_IS_STORED: Final = threading.Event()
+
+
+@signals.task_retry.connect(sender=second_time)  # type: ignore[untyped-decorator]
+def note_retry(**_: object) -> None:
+    """Celery has stored the state RETRY."""
+    _RETRY_IS_STORED.set()
+
+
+@signals.task_prerun.connect(sender=second_time)  # type: ignore[untyped-decorator]
+def wait_for_retry(task: Any, **_: object) -> None:
+    """Begin the second run, in another thread, after that: Celery publishes it before."""
+    if task.request.retries:
+        assert _RETRY_IS_STORED.wait(timeout=60)
 
 
 @app.task  # type: ignore[untyped-decorator]
