@@ -37,10 +37,11 @@ test: $(COMPILED) ## Run the tests, on the compiled build if there is a C compil
 # simulator, whose digests are the same on both builds. Only here, the simulator runs with functions replaced.
 ONCE := backup bench charts cli client cluster console demo docs durability image memory monitoring operator release \
   server spark tls compat/test_redis_py.py compat/test_redis_tools.py examples suites kombu_transport celery_adapter \
-  dramatiq_adapter $(filter-out %/test_mutations.py %/test_transitions.py,$(wildcard tests/simulation/test_*.py))
+  dramatiq_adapter
+SEEDS := $(filter-out %/test_mutations.py %/test_transitions.py,$(wildcard tests/simulation/test_*.py))
 
 test-interpreted: $(INSTALLED) ## Run the tests of what is compiled on the interpreted build
-	@$(BIN)/python -m pytest $(patsubst %,--ignore=tests/%,$(patsubst tests/%,%,$(ONCE))) $(ARGS)
+	@$(BIN)/python -m pytest $(ONCE:%=--ignore=tests/%) $(SEEDS:%=--ignore=%) $(ARGS)
 
 sim: $(INSTALLED) ## Simulate clusters under faults with new seeds each day, or with given ones (SEED=7, SEED=1..500)
 	$(BIN)/python -m disqued.testing.sim $(if $(SEED),--seed $(SEED)) $(ARGS)

@@ -69,7 +69,6 @@ class ResultJobs:
             copies: How many nodes must know a result before it counts as stored; fewer if fewer can be reached. With 1,
                 storing is several times as fast, and the death of a machine can lose results of its last moment.
         """
-        self._client = client
         self._session = client._session  # noqa: SLF001 - this is a part of the client
         self._queue = queue
         self._retain_s = retain_s
@@ -221,7 +220,7 @@ class ResultJobs:
 
     def _use_another_node(self) -> None:
         """The node in use may be cut off from the others: what waits for the results will be added elsewhere."""
-        self._client.use_another_node()
+        self._session.use_another_node()
 
     def _count_again(self) -> None:
         """Fewer nodes can be reached than the last time."""
