@@ -503,6 +503,7 @@ def test_ephemeral_cluster_settles_after_faults(seed: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("first", range(100, 300, 20))
 def test_many_clusters_settle_after_faults(first: int) -> None:
     for seed in range(first, first + 20):

@@ -15,6 +15,7 @@ from simulation.seeds import OTHERS, run_chunk
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("chunk", OTHERS)
 def test_more_simulated_clusters_keep_their_guarantees(
     chunk: int, record_property: Callable[[str, object], None]

@@ -16,6 +16,7 @@ SEEDS = range(100)
 """Most are detected by one of the first seeds; the test ends when a run detects it."""
 
 
+@pytest.mark.timeout(900)  # up to a hundred runs, of which some mutations take a third
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_mutation_is_detected(name: str) -> None:
     uses = MUTATIONS[name].uses

@@ -15,6 +15,7 @@ WITHIN_S = 900
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(WITHIN_S)
 def test_million_rows_written_streamed_and_read_arrive_once_each(spark: SparkSession, tmp_path: Path) -> None:
     with RealCluster(tmp_path, 3) as cluster:
