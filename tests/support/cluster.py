@@ -203,3 +203,6 @@ class RealCluster:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+        if error is None:
+            for node in self.nodes:
+                node.server.check_log()

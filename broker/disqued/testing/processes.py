@@ -32,6 +32,8 @@ ANSWER_TIMEOUT_S: Final = 2.0
 """Another program on the port may accept connections and never answer."""
 POLL_S: Final = 0.02
 LOG: Final = "server.log"
+BUG: Final = "BUG:"
+"""What a node logs before an unexpected exception (`core/runtime/failures.py`)."""
 
 
 class ProcessFailedError(Exception):
@@ -242,6 +244,18 @@ class ServerProcess(LocalProcess):
     def wait_loaded(self, timeout_s: float = START_TIMEOUT_S) -> None:
         """Wait until the node answers commands with all its jobs loaded."""
         self.wait_until(self.serves, "it answers with its jobs loaded", timeout_s)
+
+    def check_log(self) -> None:
+        """Raises ProcessFailedError if a process in this directory logged an error of the program."""
+        if BUG in self.output:
+            raise ProcessFailedError(f"the node on port {self.port} logged a bug\n{self.output}")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, error, traceback)
+        if error is None:
+            self.check_log()
 
     def info(self, section: str = "all", timeout_s: float = 60.0) -> dict[str, str]:
         """The fields of INFO."""
