@@ -16,6 +16,7 @@ WORKLOADS = {"add1", "get1", "add16", "get32", "cycle", "half_add", "half_cycle"
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.long,
     pytest.mark.skipif(shutil.which("cc") is None, reason="the load generator needs a C compiler"),
     pytest.mark.timeout(900),  # a minute and a half on a machine of its own, and others run beside it
 ]

@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java 17 or newer, which is not here")
 def test_every_workload_of_the_pipeline_is_measured() -> None:

@@ -24,7 +24,7 @@ from support.cluster import RealCluster, RealNode
 from support.totalqueue import Workload
 from support.wires import WiredCluster, Wires
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 COPIES = ("REPLICATE", 3, "RETRY", 1, "TTL", 3600)
 NODE_TIMEOUT_MS = 100

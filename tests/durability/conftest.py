@@ -14,7 +14,7 @@ from support.forkserver import ForkServer
 
 Make: TypeAlias = Callable[..., DurableNode]
 POLICIES: Final = ("always", "everysec", "no")
-LONG: Final = [pytest.mark.slow, pytest.mark.timeout(900)]
+LONG: Final = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(900)]
 
 
 def nodes_of(fork_server: ForkServer, directory: Path) -> Iterator[Make]:

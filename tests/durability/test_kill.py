@@ -1,6 +1,6 @@
 """A node with an append-only file is killed (SIGKILL) at random points: every confirmed change survives.
 
-This holds with each policy, because written data outlives the process. The long runs are marked slow.
+This holds with each policy, because written data outlives the process. The runs with many points are marked long.
 """
 
 from __future__ import annotations

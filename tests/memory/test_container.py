@@ -147,6 +147,7 @@ def test_node_refuses_jobs_at_its_memory_limit_and_recovers(
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_node_survives_jobs_of_all_sizes_at_its_memory_limit(
     connect: Connect, node: tuple[ServerProcess, LimitedGroup]
 ) -> None:

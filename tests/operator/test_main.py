@@ -221,6 +221,7 @@ def test_metrics_of_clusters_disappear_when_the_lease_is_lost(tmp_path: Path) ->
     asyncio.run(main())
 
 
+@pytest.mark.long
 def test_dead_watches_fail_the_probe_and_lists_replace_them(tmp_path: Path) -> None:
     async def main() -> None:
         server = ApiServer()
@@ -238,6 +239,7 @@ def test_dead_watches_fail_the_probe_and_lists_replace_them(tmp_path: Path) -> N
     asyncio.run(main())
 
 
+@pytest.mark.long
 def test_dead_watch_of_secrets_alone_fails_the_probe(tmp_path: Path) -> None:
     async def main() -> None:
         server = ApiServer()

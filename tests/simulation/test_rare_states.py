@@ -14,6 +14,8 @@ RARE_SEEDS = range(1000, 2000)
 
 
 @pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.timeout(900)
 def test_rare_states_are_reached() -> None:
     reached: Counter[str] = Counter()
     for seed in RARE_SEEDS:

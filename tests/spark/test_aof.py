@@ -55,6 +55,7 @@ def write_jobs(path: Path, count: int, seed: int = 1) -> list[bytes]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_original_files_give_the_same_records_as_the_original_tools(spark: SparkSession) -> None:
     found = rows(table(spark, *VALID, rows="records"))
     expected = {

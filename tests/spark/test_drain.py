@@ -182,6 +182,7 @@ STAGES = {
 """The stages of a run in order, each with the file that shows that the run has reached it."""
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_every_id_is_written_once_when_drains_are_killed_at_each_stage(
     run: Run, cluster: RealCluster, nodes: str, tmp_path: Path

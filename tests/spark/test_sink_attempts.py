@@ -100,6 +100,7 @@ def test_retried_task_adds_each_row_once(writes: Write) -> None:
     assert writes.bodies() == ALL
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("writes", [("atLeastOnce", "exit_once", THREE_ATTEMPTS)], indirect=True, ids=str)
 def test_retried_at_least_once_task_loses_nothing_and_repeats_only_its_own_rows(writes: Write) -> None:
     writes.half_is_there()
@@ -109,6 +110,7 @@ def test_retried_at_least_once_task_loses_nothing_and_repeats_only_its_own_rows(
     assert ROWS < len(found) < ROWS + ROWS // 4 + 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("writes", [("deduplicated", "be_slow_once", TWO_HOSTS)], indirect=True, ids=str)
 def test_speculative_attempt_adds_each_row_once(writes: Write) -> None:
     writes.half_is_there()

@@ -19,6 +19,7 @@ from support.sparkdriver import DriverProcess, Plan, Step, running
 
 QUEUE = "q"
 LONG_S = 240
+HANGS = ("before the tasks", "after the tasks", "after the commit")
 
 
 def add(node: RealNode, count: int, retry_s: int = 60, **how: int) -> dict[str, str]:
@@ -53,7 +54,7 @@ def jobs_left(cluster: RealCluster) -> int:
 
 @pytest.mark.slow
 @pytest.mark.timeout(LONG_S * 2)
-@pytest.mark.parametrize("hang", ["before the tasks", "in a task", "after the tasks", "after the commit"])
+@pytest.mark.parametrize("hang", ["in a task", *(pytest.param(hang, marks=pytest.mark.long) for hang in HANGS)])
 def test_killed_driver_loses_nothing(own: RealCluster, tmp_path: Path, hang: Step) -> None:
     added: dict[str, str] = {}
     for node in own.nodes:
@@ -75,6 +76,7 @@ def test_killed_driver_loses_nothing(own: RealCluster, tmp_path: Path, hang: Ste
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(LONG_S * 2)
 def test_jobs_leased_by_a_killed_driver_are_requeued(own: RealCluster, tmp_path: Path) -> None:
     added = add(own.nodes[0], 30, retry_s=3)
