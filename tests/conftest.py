@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -38,16 +39,32 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
         yield process
 
 
-class OneSpark(LoadFileScheduling):  # type: ignore[misc]  # it has no types
-    """The tests of a file run in one process, and those of all files that share a Spark.
+FIRST: Final = (
+    *("suites", "examples", "spark", "simulation", "kombu_transport", "docs", "monitoring", "tls", "console"),
+    *("dramatiq_adapter", "memory", "demo"),
+)
+"""The folders of the files that take longest. They begin first, so that no process works on one when the others end."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests of `FIRST` first."""
+    places = {folder: place for place, folder in enumerate(FIRST)}
+    items.sort(key=lambda item: places.get(item.path.parent.name, len(places)))
+
+
+class Shares(LoadFileScheduling):  # type: ignore[misc]  # it has no types
+    """The tests of a file run in one process, and those of all files that share a Spark; each mutation is by itself.
 
     A JVM takes half a minute of processor time until it is warm: one for each process costs more than to take turns.
     """
 
     def _split_scope(self, nodeid: str) -> str:
+        if nodeid.startswith("tests/simulation/test_mutations.py"):
+            return nodeid
         return "tests/spark" if nodeid.startswith("tests/spark/") else super()._split_scope(nodeid)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
-    """Those that are slow mostly start a Spark themselves: they are only kept together by file."""
-    return None if config.option.markexpr == "slow" else OneSpark(config, log)
+    """Slow tests mostly start a Spark themselves: they are only kept together by file."""
+    return Shares(config, log) if config.option.markexpr == "not slow" else None
