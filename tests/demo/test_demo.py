@@ -16,7 +16,8 @@ from urllib.request import urlopen
 import pytest
 
 from disqued.build import FLAVOUR
-from disqued.demo.cluster import NODES, choose_ports
+from disqued.config.options import DEFAULT_HTTP_PORT
+from disqued.demo.cluster import NODES, choose_http_ports, choose_ports
 from disqued.demo.source import source_files, standard_library
 from disqued.testing.ports import free_port
 
@@ -98,7 +99,10 @@ def test_cluster_on_a_terminal_runs_until_interrupted() -> None:
     os.close(theirs)
     screen = b""
     while b"Press Ctrl-C to stop it." not in screen:
-        screen += os.read(ours, 65536)
+        try:
+            screen += os.read(ours, 65536)
+        except OSError:  # it ended
+            pytest.fail(f"status {process.wait()}:\n{screen.decode()}")
     assert is_listening(port)
     assert b"disque -p %d" % port in screen
     page = re.search(rb"See why in the console: (http://127.0.0.1:\d+/)#queue=demo:mails.dead", screen)
@@ -173,3 +177,8 @@ def test_port_whose_bus_port_is_in_use_is_skipped() -> None:
         ports = choose_ports(first)
     assert ports[0] == first
     assert first + 1 not in ports
+
+
+def test_default_port_of_the_console_is_left_to_clusters_on_the_default_port() -> None:
+    """Two demonstrations that start at once on other ports do not both find it free."""
+    assert DEFAULT_HTTP_PORT not in choose_http_ports((free_port(), free_port(), free_port()))

@@ -104,10 +104,13 @@ def choose_ports(first: int | None = None) -> tuple[int, ...]:
     return tuple(itertools.islice(itertools.chain(preferred, iter(free_port, None)), NODES))
 
 
-def choose_http_ports(count: int) -> list[int]:
-    """Return ports for the consoles: Disque's default port if it is free, and other free ones."""
-    first = int(DEFAULT_HTTP_PORT) if is_free(DEFAULT_HTTP_PORT) else free_port()
-    return [first, *(free_port() for _ in range(1, count))]
+def choose_http_ports(ports: tuple[int, ...]) -> list[int]:
+    """Return ports for the consoles of nodes on `ports`: next to Disque's default port its default one, if it is free.
+
+    Beside another port it is left to the cluster that may have the default port, or be starting with it.
+    """
+    preferred = ports[0] == DEFAULT_PORT and is_free(DEFAULT_HTTP_PORT)
+    return [int(DEFAULT_HTTP_PORT) if preferred else free_port(), *(free_port() for _ in ports[1:])]
 
 
 @contextlib.contextmanager
@@ -119,7 +122,7 @@ def running_cluster(ports: tuple[int, ...]) -> Iterator[Cluster]:
     """
     with tempfile.TemporaryDirectory(prefix="disque-demo-") as folder, contextlib.ExitStack() as started:
         nodes: list[BrokerNode] = []
-        http_ports = choose_http_ports(len(ports))
+        http_ports = choose_http_ports(ports)
         for number, port in enumerate(ports, start=1):
             http_port = http_ports[number - 1]
             nodes.append(BrokerNode(number, port, http_port, Path(folder, f"node-{number}")))
