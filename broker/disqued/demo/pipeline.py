@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -238,14 +238,7 @@ class Pipeline:
             return count_file(self.folder / task.file).definitions
         if task.name == LIST:
             return COUNTS
-        return sum(self._results(client, task))
-
-    def _results(self, client: Client, task: Task) -> Iterator[int]:
-        for name in task.after:
-            fate = client.result(self.account.ids[name])
-            if fate is None or fate.result is None:
-                raise ValueError(f"no node knows the result of {name}: {fate}")
-            yield int(fate.result)
+        return sum(result_of(client, self.account.ids[name]) for name in task.after)
 
     def _stop(self, client: Client, job: Job, task: Task) -> bool:
         """Stop with a claim until the task was delivered again, and then write. True: it was not, so continue."""
@@ -258,6 +251,25 @@ class Pipeline:
             time.sleep(POLL_S)
         self.account.wrote_late(accepted=self.table.write(task.name, claim, -1))
         return False
+
+
+def result_of(client: Client, job_id: JobId) -> int:
+    """Read the result of a task that is done.
+
+    A stale worker may have ended it at a node that did not know of the next claim yet. Nodes that know the claim ignore
+    the result, and that of the last worker is still to come.
+
+    Raises:
+        ValueError: no result came in time.
+    """
+    deadline_s = time.monotonic() + DEADLINE_S
+    while True:
+        fate = client.result(job_id)
+        if fate is not None and fate.result is not None:
+            return int(fate.result)
+        if time.monotonic() > deadline_s:
+            raise ValueError(f"no node knows the result of {job_id} after {DEADLINE_S:g} s: {fate}")
+        time.sleep(POLL_S)
 
 
 def _stops(task: Task) -> bool:
