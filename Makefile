@@ -126,7 +126,7 @@ $(COMPILED): $(INSTALLED) $(SOURCES)
 	@rm -rf build/sdist build/wheel build/compiled
 	@mkdir -p build/compiled
 	@if $(CAN_COMPILE); then \
-	  began=$$(date +%s); echo "Compiling the hot path (about three minutes, once and after changes)" && \
+	  began=$$(date +%s); echo "Compiling the hot path (about five minutes, once and after changes)" && \
 	  $(BIN)/python -m hatchling build --target sdist --directory build/sdist >build/compile.log 2>&1 && \
 	  CFLAGS="$(CFLAGS)" HATCH_BUILD_HOOKS_ENABLE=1 $(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation \
 	    --wheel-dir build/wheel build/sdist/*.tar.gz >>build/compile.log 2>&1 && \
