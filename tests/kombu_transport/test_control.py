@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from celery import Celery
@@ -76,7 +78,7 @@ def test_commands_reach_all_workers_as_soon_as_they_are_ready(url: str, tmp_path
             worker.process.wait(60)
 
 
-@pytest.mark.parametrize("pool", ["threads", "solo"])
+@pytest.mark.parametrize("pool", ["threads", "solo", "gevent"])
 def test_other_pools_use_all_of_their_room(url: str, tmp_path: Path, app: Celery, pool: str) -> None:
     """With prefetch 1, a task begins when the one before has ended, not when the worker looks the next time."""
     queue = f"pool-{pool}"
@@ -86,6 +88,33 @@ def test_other_pools_use_all_of_their_room(url: str, tmp_path: Path, app: Celery
         assert [result.get(timeout=60) for result in results] == list(range(1, 41))
         assert time.monotonic() - began_s < 15, "40 tasks, not one each second"
         assert worker.stop() == 0
+
+
+@pytest.mark.slow
+def test_flower_shows_workers_and_tasks(url: str, tmp_path: Path, app: Celery) -> None:
+    port = free_port()
+
+    def page(path: str) -> str:
+        with contextlib.suppress(OSError), urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as reply:
+            return str(reply.read().decode())
+        return ""
+
+    arguments = ("flower", f"--port={port}", "--address=127.0.0.1")
+    with (
+        CeleryWorker(tmp_path, url, "-n", "flower@h", "-Q", "flower", "-E"),
+        subprocess.Popen(
+            [sys.executable, "-m", "celery", "-A", "support.celeryapp", *arguments],
+            env={**os.environ, "PYTHONPATH": str(TESTS), "BROKER": url, "FLOWER_UNAUTHENTICATED_API": "true"},
+            cwd=tmp_path,
+        ) as flower,
+    ):
+        try:
+            until(lambda: "support.celeryapp.add" in page("/api/workers?refresh=1"), "it has asked the worker")
+            task = app.send_task("support.celeryapp.add", (2, 2), queue="flower")
+            until(lambda: '"state": "SUCCESS"' in page(f"/api/task/info/{task.id}"), "it shows the task's end")
+            assert 'type="task-succeeded",worker="flower@h"} 1.0' in page("/metrics")
+        finally:
+            flower.terminate()
 
 
 def test_purge_counts_and_deletes_also_what_waits_for_its_eta(url: str, app: Celery, broker: Client) -> None:
