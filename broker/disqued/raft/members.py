@@ -3,6 +3,8 @@
 Members change by one replica at a time, so the quorums before and after a change always share a replica. `differs_by`
 tells how many voters a change adds and removes.
 
+A replica that has not received any members yet has none: no voters and no learners.
+
 Encoding: the number of voters (1 byte), the number of learners (1), then each replica, voters first: length (1),
 bytes. The replicas are in order, and none is there twice, so equal members have equal bytes.
 """
@@ -69,15 +71,10 @@ class Members:
 
     def without(self, replica: bytes) -> Members:
         """Return these members without a replica."""
-        voters: list[bytes] = []
-        for one in self.voters:
-            if one != replica:
-                voters.append(one)  # noqa: PERF401 - a comprehension in a compiled method is a closure
-        learners: list[bytes] = []
-        for one in self.learners:
-            if one != replica:
-                learners.append(one)  # noqa: PERF401 - as above
-        return Members(tuple(voters), tuple(learners))
+        return Members(
+            tuple([one for one in self.voters if one != replica]),
+            tuple([one for one in self.learners if one != replica]),
+        )
 
     def differs_by(self, other: Members) -> i64:
         """How many voters only one of the two has: 0 or 1 if one step leads from these members to the others."""
@@ -92,7 +89,7 @@ class Members:
 
     def encode(self) -> bytes:
         """Return the bytes of the members. Raises ValueError if there are too many or an identity is too long."""
-        if not 0 < len(self.voters) <= MOST_REPLICAS or len(self.learners) > MOST_REPLICAS:
+        if len(self.voters) > MOST_REPLICAS or len(self.learners) > MOST_REPLICAS:
             raise ValueError(f"{len(self.voters)} voters and {len(self.learners)} learners")
         parts = [bytes((len(self.voters), len(self.learners)))]
         for one in self.all:
@@ -109,7 +106,7 @@ class Members:
             raise MalformedMembersError(f"members of {len(data)} bytes")
         voters: i64 = data[0]
         learners: i64 = data[1]
-        if not 0 < voters <= MOST_REPLICAS or learners > MOST_REPLICAS:
+        if voters > MOST_REPLICAS or learners > MOST_REPLICAS:
             raise MalformedMembersError(f"{voters} voters and {learners} learners")
         found: list[bytes] = []
         at: i64 = 2
