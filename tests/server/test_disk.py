@@ -139,6 +139,14 @@ def test_a_file_that_is_not_there_is_missing(either: Owner) -> None:
     either.do(disk.REMOVE, "none")
 
 
+def test_files_are_listed_by_the_beginning_of_their_names(either: Owner) -> None:
+    assert either.do(disk.LIST, "log-").data == []
+    for name in ("log-2", "log-1", "other", "log-3"):
+        either.do(disk.OPEN, name)
+    either.do(disk.REMOVE, "log-3")
+    assert either.do(disk.LIST, "log-").data == [b"log-1", b"log-2"]
+
+
 def test_append_continues_at_the_end_of_a_truncated_file(either: Owner) -> None:
     either.do(disk.OPEN, "a")
     either.do(disk.APPEND, "a", b"0123456789")

@@ -246,6 +246,15 @@ def close(_work: DiskWork, file: OpenFile) -> None:
     file.close()
 
 
+def list_names(work: DiskWork, file: OpenFile) -> None:
+    """LIST."""
+    prefix = file.path.name
+    with os.scandir(file.path.parent) as entries:
+        work.data = sorted(
+            os.fsencode(entry.name) for entry in entries if entry.name.startswith(prefix) and entry.is_file()
+        )
+
+
 def sync_directory(path: Path) -> None:
     """Make sure that the names in a directory survive a power loss."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
@@ -269,4 +278,5 @@ ACTIONS: Final[dict[int, Action]] = {
     disk.TRUNCATE: truncate,
     disk.KEEP: keep,
     disk.CLOSE: close,
+    disk.LIST: list_names,
 }

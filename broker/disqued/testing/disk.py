@@ -367,3 +367,5 @@ class MemoryDisk:
                 entries[name].kept = True
             case disk.CLOSE:
                 self._opened.discard(name)
+            case disk.LIST:
+                work.data = sorted(entry.encode() for entry in entries if entry.startswith(name))

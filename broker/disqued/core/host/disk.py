@@ -32,8 +32,21 @@ KEEP: Final = 7
 """Give the file the second name `other` (a link, or a copy), which must not exist, so that it outlives a REPLACE."""
 CLOSE: Final = 8
 """The file is not needed open any more."""
+LIST: Final = 9
+"""The names of all files that begin with `name` become `data`, sorted."""
 
-VERB_NAMES: Final = ("open", "write to", "sync", "replace", "remove", "read", "truncate", "keep a copy of", "close")
+VERB_NAMES: Final = (
+    "open",
+    "write to",
+    "sync",
+    "replace",
+    "remove",
+    "read",
+    "truncate",
+    "keep a copy of",
+    "close",
+    "list files of",
+)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
