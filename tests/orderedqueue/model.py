@@ -19,7 +19,7 @@ class ModelJob:
     add: Add
     size: int
     state: str = "ready"
-    consumer: str | bytes = b""
+    consumer: bytes = b""
     claim: int = 0
     until_ms: int = 0
     nacks: int = 0
@@ -173,11 +173,18 @@ class Model:
     # Verbs
 
     def end(self, job: ModelJob, outcome: int) -> None:
-        name = bytes(job.consumer) if job.state == "leased" else b""
+        name = job.consumer if job.state == "leased" else b""
+        self.withdrawn(job)
         self.jobs.remove(job)
         self.keys = {key: entry for key, entry in self.keys.items() if entry[2] or entry[0] != job.index}
         self.out.ended.append((job.index, outcome, name))
         self.drop_absent()
+
+    def withdrawn(self, job: ModelJob) -> None:
+        """The consumer of a job, if it has one, does not have it any more."""
+        for one in self.consumers:
+            if job.state == "leased" and one.name == job.consumer:
+                one.seen_ms = self.now_ms
 
     def drop_absent(self) -> None:
         self.consumers = [one for one in self.consumers if one.present or self.of(one)]
@@ -199,6 +206,7 @@ class Model:
 
     def begin_move(self, job: ModelJob, target: bytes, why: int) -> None:
         self.out.moves.append((job.index, why, target))
+        self.withdrawn(job)
         job.state, job.blocks, job.why, job.target = "moving", False, why, target
         self.drop_absent()
 
@@ -211,8 +219,9 @@ class Model:
         is_last = counting and job.attempts >= limit and (self.settings.limit_is_exact or not job.add.dead_since_ms)
         if is_last and self.bury(job, effects.LIMIT):
             return
+        self.withdrawn(job)
         if job.state == "leased":
-            self.out.returned.append((job.index, bytes(job.consumer)))
+            self.out.returned.append((job.index, job.consumer))
         job.blocks = delay_ms > 0 and (self.options.single or job.add.group != b"")
         job.state = "delayed" if delay_ms > 0 else "ready"
         job.until_ms = self.now_ms + delay_ms
@@ -292,11 +301,6 @@ class Model:
         if len(indexes) == 1:
             self.out.code = code
 
-    def seen(self, job: ModelJob) -> None:
-        for one in self.consumers:
-            if job.state == "leased" and one.name == job.consumer:
-                one.seen_ms = self.now_ms
-
     def ack(self, ack: commands.Ack) -> None:
         for place, index in enumerate(ack.indexes):
             claim = ack.claims[place] if ack.claims else 0
@@ -308,7 +312,6 @@ class Model:
             elif ack.result is not None and not job.add.retain_s and not ack.keep_s:
                 self.refuse(ack.indexes, index, effects.NOT_KEPT)
             else:
-                self.seen(job)
                 self.end(job, DONE)
                 self.out.value += 1
 
@@ -327,9 +330,8 @@ class Model:
             elif nack.delay_ms and nack.delay_ms >= job.expires_ms - self.now_ms:
                 self.refuse(nack.indexes, index, effects.TTL)
                 if len(nack.indexes) == 1:
-                    self.out.value = job.expires_ms - self.now_ms
+                    self.out.value = max(job.expires_ms - self.now_ms, 0)
             else:
-                self.seen(job)
                 counting = "nack"
                 if nack.uncounted or job.state == "moving":
                     counting = ""
@@ -342,7 +344,6 @@ class Model:
         if job.state == "moving":
             self.out.value += 1
             return
-        self.seen(job)
         if self.bury(job, effects.REJECTED):
             job.nacks += 1
             self.out.value += 1
@@ -358,7 +359,7 @@ class Model:
         elif self.now_ms > job.created_ms + int(job.add.ttl_s) * 500 or renew.lease_ms > job.add.ttl_s * 500:
             self.out.code = effects.TOO_LATE
         else:
-            self.seen(job)
+            self.withdrawn(job)
             lease_ms = int(renew.lease_ms) or int(job.add.retry_s) * 1000
             job.until_ms = self.now_ms + lease_ms
             self.out.value = lease_ms

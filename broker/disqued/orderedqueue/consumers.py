@@ -36,7 +36,7 @@ class Consumer:
         self.turn: i64 = 0
         """Its place in the service queue: the lowest is next."""
         self.seen_ms: i64 = 0
-        """When it last did something."""
+        """When it last did something, or lost a job."""
         self.away_ms: i64 = 0
         """When its connection was closed; 0 while it is connected."""
         self.listed: bool = False

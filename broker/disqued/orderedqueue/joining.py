@@ -105,5 +105,4 @@ def configure(state: State, settings: Settings, effects: Effects) -> None:
     """Replace the settings. A shorter `consumer-timeout` holds at once."""
     state.settings = settings
     state.service.timeout_ms = settings.consumer_timeout_ms
-    for consumer in state.service.overdue(state.now_ms):
-        state.remove_consumer(consumer, effects)
+    state.remove_overdue(effects)

@@ -106,8 +106,7 @@ class State:
                     self.expire(job, effects)
         self.unfinished = left == 0
         if 0 < self.service.check_ms <= now_ms:
-            for consumer in self.service.overdue(now_ms):
-                self.remove_consumer(consumer, effects)
+            self.remove_overdue(effects)
         if self.keys.by_key:
             self.keys.forget(now_ms)
         if self.records.by_index:
@@ -188,6 +187,7 @@ class State:
             job.consumer = None
             self.leased -= 1
             self.waiting.set_free(job)
+            consumer.seen_ms = self.now_ms
             self.service.released(consumer, job.index)
         elif state == DELAYED:
             self.delayed -= 1
@@ -314,12 +314,20 @@ class State:
 
     def remove_consumer(self, consumer: Consumer, effects: Effects) -> None:
         """A consumer has left: return its jobs, and activate the next consumer of a SINGLE queue."""
+        consumer.away_ms = 0
         for index in sorted(consumer.jobs):
             self.give_back(self.waiting.jobs[index], REDELIVERED, 0, effects)
-        consumer.away_ms = 0
         self.service.remove(consumer)
         effects.add_parted(consumer.name)
         self.activate(effects)
+
+    def remove_overdue(self, effects: Effects) -> None:
+        """Remove the consumers whose time is over."""
+        overdue = self.service.overdue(self.now_ms)
+        while overdue:
+            for consumer in overdue:
+                self.remove_consumer(consumer, effects)
+            overdue = self.service.overdue(self.now_ms)
 
     def activate(self, effects: Effects) -> None:
         """Make the first consumer of a SINGLE queue the active one if none is."""

@@ -30,7 +30,6 @@ def ack(state: State, command: Ack, effects: Effects) -> None:
         elif command.result is not None and job.profile.retain_s == 0 and command.keep_s == 0:
             _refuse(command.indexes, index, codes.NOT_KEPT, effects)
         else:
-            _seen(state, job)
             state.end(job, DONE, effects, command.result, command.keep_s)
             effects.value += 1
 
@@ -57,13 +56,6 @@ def _refuse(indexes: list[int], index: i64, code: i64, effects: Effects) -> None
     if len(indexes) == 1:
         effects.code = code
     effects.refuse(index, code)
-
-
-def _seen(state: State, job: Job) -> None:
-    """The consumer of a job has done something."""
-    consumer = job.consumer
-    if consumer is not None:
-        consumer.seen_ms = state.now_ms
 
 
 def nack(state: State, command: Nack, effects: Effects) -> None:
@@ -96,7 +88,6 @@ def _nack(state: State, job: Job, command: Nack, effects: Effects) -> i64:
         if len(command.indexes) == 1:
             effects.value = max(left_ms, 0)
         return codes.TTL
-    _seen(state, job)
     if command.reason is not None:
         job.reason = command.reason
     counting: i64 = NACKED
@@ -114,7 +105,6 @@ def _reject(state: State, job: Job, command: Nack, effects: Effects) -> i64:
     """Make a dead letter of a job. Returns a code."""
     if job.state == MOVING:
         return codes.OK
-    _seen(state, job)
     if command.reason is not None:
         job.reason = command.reason
     job.nacks += 1
@@ -138,7 +128,8 @@ def renew(state: State, command: Renew, effects: Effects) -> None:
         effects.code = codes.TOO_LATE
         return
     lease_ms = command.lease_ms if command.lease_ms > 0 else job.profile.retry_s * 1000
-    _seen(state, job)
+    if job.consumer is not None:
+        job.consumer.seen_ms = state.now_ms
     if command.note:
         job.note = command.note
     job.until_ms = state.now_ms + lease_ms
