@@ -78,7 +78,6 @@ class Line:
         if chunk is not None and chunk.count == 0:  # the only one
             chunk.base_index = index
             chunk.base_ms = created_ms
-            chunk.soonest_ms = 0
         elif (
             chunk is None
             or len(chunk.words) >= 2 * CHUNK_ROWS
@@ -157,6 +156,7 @@ class Line:
             else:
                 del words[:]
                 chunk.start = 0
+                chunk.soonest_ms = 0
         elif at == chunk.start:
             at += 2
             while words[at + 1] == _GAP:
@@ -179,7 +179,7 @@ class Line:
         found: list[int] = []
         soonest_ms: i64 = 0
         for chunk in self._chunks:
-            if chunk.count > 0 and chunk.soonest_ms <= now_ms and not self._search_expired(chunk, now_ms, most, found):
+            if 0 < chunk.soonest_ms <= now_ms and not self._search_expired(chunk, now_ms, most, found):
                 return found
             if chunk.soonest_ms > 0 and (soonest_ms == 0 or chunk.soonest_ms < soonest_ms):
                 soonest_ms = chunk.soonest_ms
