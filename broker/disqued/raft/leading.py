@@ -149,7 +149,10 @@ class Leading:
             self.advance()
         if self._core.role == LEADER and self._transfer.to:
             self._transfer.look(follower)
-        if self.repeat_due_ms != 0 and not self._is_outstanding(follower):
+        if self._is_outstanding(follower):
+            if self.repeat_due_ms == 0:
+                self.repeat_due_ms = self._core.now_ms + self._core.tuning.repeat_ms
+        elif self.repeat_due_ms != 0:
             self._settle()
 
     def _refused(self, follower: Progress, message: Message) -> None:

@@ -6,6 +6,8 @@
 - *Leader completeness*: a leader has every entry that was committed in an earlier term.
 - *State machine safety*: all replicas apply the same entry at an index, and have the same digest then.
 - *Never un-commit*: the commit index of a process does not fall, and no committed entry is replaced in its log.
+- *Durability*: when a leader is elected, a quorum has synced its vote or a later term. When a leader commits an entry,
+  a quorum has synced it. (Unless a voter has lost its disk.)
 - *Reads*: the index of a read contains everything that any replica had committed when the read began.
 """
 
@@ -48,17 +50,20 @@ class RaftChecks:
         self._leading: dict[int, Group] = {}
         self._reads: dict[int, int] = {}
 
-    def leads(self, replica: bytes, group: Group) -> None:
-        """Check a replica that has become leader."""
+    def leads(self, replica: bytes, group: Group) -> bool:
+        """Check a replica that leads. Return whether it has just been elected."""
         term = int(group.term)
         first = self.leaders.setdefault(term, replica)
         if first != replica:
             raise Violation(f"election safety: {first!r} and {replica!r} lead in term {term}")
+        if self._leading.get(term) is group:
+            return False
         self.elections += 1
         self._leading[term] = group
         for earlier, index in self._committed_in.items():
             if earlier < term:
                 self._check_complete(group, earlier, index)
+        return True
 
     def _check_complete(self, group: Group, term: int, index: int) -> None:
         applied = self._applied.get(index)
@@ -79,7 +84,7 @@ class RaftChecks:
         if previous < 0:
             raise Violation(f"{replica!r} appends {entries[0].index} after an entry that it does not know")
         for entry in entries:
-            value = (entry.time_ms, entry.kind, entry.data, previous)
+            value = (int(entry.time_ms), int(entry.kind), entry.data, previous)
             known = self._entries.setdefault((entry.index, entry.term), value)
             if known != value:
                 raise Violation(f"log matching: {replica!r} has {entry!r} after term {previous}, elsewhere {known!r}")
@@ -88,18 +93,25 @@ class RaftChecks:
                 raise Violation(f"{replica!r} replaces the committed entry {entry.index}")
             previous = entry.term
 
-    def commits(self, group: Group, before: int) -> None:
-        """Check the commit index of a process, which was another one before."""
+    def commits(self, group: Group, before: int) -> bool:
+        """Check the commit index of a process, which was another one before. Return whether it rose at the leader."""
         committed = int(group.committed)
         if committed < before:
             raise Violation(f"{group.replica!r} lowers its commit index from {before} to {committed}")
         self.committed = max(self.committed, committed)
-        if leads_in(group, int(group.term)):
-            term = int(group.term)
+        term = int(group.term)
+        if leads_in(group, term):
             self._committed_in[term] = committed
             for later, leader in self._leading.items():
                 if later > term and leads_in(leader, later):
                     self._check_complete(leader, term, committed)
+            return committed > before
+        return False
+
+    def durable(self, group: Group, synced: list[bool], what: str) -> None:
+        """Check that a quorum has synced what the leader relies on; a list with one value for each voter."""
+        if sum(synced) < group.members.quorum:
+            raise Violation(f"durability: {group.replica!r} relies on {what} that {sum(synced)} replicas have synced")
 
     def applies(self, replica: bytes, entry: Entry, digest: int) -> None:
         """Check an entry that a replica has applied, with its digest after it."""

@@ -350,6 +350,7 @@ class RaftCluster:
                 if member.processes.get(replica) != other.process:
                     member.processes[replica] = other.process
                     member.group.node_returned(replica, self.now_ms)
+                    changed = True
             if changed:
                 member.group.tick(self.now_ms)
                 self.work(member)
@@ -387,13 +388,14 @@ class RaftCluster:
 
     def _carry(self, member: Member, batch: Batch) -> None:
         group = member.group
-        if batch.changed and batch.role == LEADER:
-            self.checks.leads(member.replica, group)
+        if batch.changed and batch.role == LEADER and self.checks.leads(member.replica, group):
+            self._check_votes(group)
         if batch.writes:
             self._write(member, batch)
         for message in batch.messages:
             self._send(member, message)
-        self.checks.commits(group, member.committed)
+        if self.checks.commits(group, member.committed):
+            self._check_commit(group)
         member.committed = int(batch.committed)
         while member.applied < batch.committed:
             self._apply(member)
@@ -407,6 +409,32 @@ class RaftCluster:
             self.send_snapshot(member, message)
         if batch.changed and batch.role == LEADER:
             self.elected(member)
+
+    def _voters(self, group: Group) -> list[Member]:
+        """The voters of a group, or none of them if one has lost its disk."""
+        voters = [self.by_replica[replica] for replica in group.members.voters]
+        lost = any(member.replica not in group.members.voters for member in voters)
+        return [] if lost else voters
+
+    def _check_votes(self, group: Group) -> None:
+        """Check that a new leader was elected by synced votes."""
+        if voters := self._voters(group):
+            term = int(group.term)
+            hard = [member.disk.hard for member in voters]
+            synced = [one.term > term or (one.term == term and one.vote == group.replica) for one in hard]
+            self.checks.durable(group, synced, f"votes in term {term}")
+
+    def _check_commit(self, group: Group) -> None:
+        """Check that what a leader commits is synced."""
+        if voters := self._voters(group):
+            index = int(group.committed)
+            term = int(group.term_at(index))
+            synced = [
+                member.disk.snapshot.index >= index
+                or (index in member.disk.entries and member.disk.entries[index].term == term)
+                for member in voters
+            ]
+            self.checks.durable(group, synced, f"entry {index}")
 
     def elected(self, member: Member) -> None:
         """Do what a test wants when a member has become leader, or leads with other members."""

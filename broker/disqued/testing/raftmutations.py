@@ -140,7 +140,7 @@ MUTATIONS: Final[dict[str, RaftMutation]] = {
     "old-term-committed": RaftMutation(
         "an entry of an earlier term is committed because a quorum has it, and replaced later (figure 8)",
         ((Leading, "may_commit", _any_term),),
-        ("crashes", "disks", "network", "all"),
+        ("overthrow",),
     ),
     "no-log-check": RaftMutation(
         "a candidate without a committed entry becomes leader",
@@ -178,7 +178,7 @@ MUTATIONS: Final[dict[str, RaftMutation]] = {
     "aba": RaftMutation(
         "a late report of the disk confirms entries that replaced the ones that were written",
         ((Log, "_lower", _no_lowering),),
-        ("disks",),
+        ("late disks",),
     ),
     "emptied-same-identity": RaftMutation(
         "a replica that lost its disk votes under its old identity for a candidate without committed entries",
@@ -188,7 +188,7 @@ MUTATIONS: Final[dict[str, RaftMutation]] = {
     "stale-read": RaftMutation(
         "a leader that was deposed without knowing it answers a read",
         ((Reads, "count", _no_round),),
-        ("elections", "network"),
+        ("overthrow", "network"),
     ),
 }
 """By name."""

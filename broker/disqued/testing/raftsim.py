@@ -40,7 +40,9 @@ MIXES: Final[dict[str, str]] = {
     "crashes": "propose 8, read 3, crash 5, crash all 1, rivals 2, slow disk 2, compact 1",
     "network": "propose 8, read 4, partition 4, one way 3, heal 4, loss 3, campaign 1, rivals 2",
     "disks": "propose 9, slow disk 4, stuck disk 3, crash 3, partition 2, heal 2, rivals 6, loss 1",
-    "members": "propose 6, read 2, members 10, partition 4, heal 3, crash 2, transfer 1, rivals 3",
+    "members": "propose 4, read 1, members 10, partition 2, heal 4, crash 2, transfer 1, rivals 2, overthrow 5",
+    "overthrow": "propose 6, read 6, overthrow 8, heal 6, crash 1, slow disk 1",
+    "late disks": "propose 8, overthrow 8, heal 6, slow disk 3, stuck disk 4, loss 1",
     "empty": "propose 8, read 2, members 6, empty 4, partition 2, heal 2, crash 1, rivals 2",
     "snapshots": "propose 10, compact 5, partition 3, heal 4, crash 3, slow disk 1, members 2",
     "transfers": "propose 8, read 4, transfer 6, loss 2, crash 1, campaign 3, slow disk 2",
@@ -120,9 +122,17 @@ class RaftRun(RaftCluster):
         return 1 + int(self.chance.random() * 100)
 
     def elected(self, member: Member) -> None:
-        """Let some leaders change the members as soon as they are elected."""
-        if self._faulty and "members" in self._kinds and self.chance.random() < 0.3:
+        """Let some leaders change the members as soon as they are elected, or lose the leadership soon after."""
+        if not self._faulty:
+            return
+        if "members" in self._kinds and self.chance.random() < 0.3:
             self._next_members(member)
+        if "overthrow" in self._kinds and self.chance.random() < 0.4:
+            self.at(self.now_ms + self.chance.choice((1, 2, 4, 8)), self._overthrow_again)
+
+    def _overthrow_again(self) -> None:
+        if self._faulty:
+            self.act_overthrow()
 
     # --- phases -------------------------------------------------------------------------------------------------------
 
@@ -227,6 +237,15 @@ class RaftRun(RaftCluster):
                 member.group.campaign(self.now_ms)
                 self.work(member)
         return True
+
+    def act_overthrow(self) -> bool:
+        """Separate the leader from the others, and let these elect another one at once."""
+        leader = self.leader
+        if leader is None:
+            return False
+        self.heal()
+        self.partition(leader.name)
+        return self.act_rivals()
 
     def act_crash(self) -> bool:
         """Crash a node; it starts again later."""
@@ -356,6 +375,7 @@ _ACTIONS: Final[dict[str, Callable[[RaftRun], bool]]] = {
     "read": RaftRun.act_read,
     "campaign": RaftRun.act_campaign,
     "rivals": RaftRun.act_rivals,
+    "overthrow": RaftRun.act_overthrow,
     "crash": RaftRun.act_crash,
     "crash all": RaftRun.act_crash_all,
     "partition": RaftRun.act_partition,
