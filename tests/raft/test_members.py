@@ -51,8 +51,8 @@ def test_hostile_bytes_give_the_one_error_or_members_with_these_bytes(data: byte
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"\x01", b"\x01\x00", b"\x21\x00", b"\x00\x21", b"\x01\x00\x02a", b"\x02\x00\x01b\x01a", b"\x02\x00\x01a\x01a",
-     b"\x01\x01\x01a\x01a", b"\x01\x00\x01a!", b"\x01\x00\x00"],
+    [b"", b"\x01", b"\x01\x00", b"\x21\x00", b"\x00\x21", b"\x01\x00\x02a", b"\x02\x00\x01b\x01a",
+     b"\x02\x00\x01a\x01a", b"\x01\x01\x01a\x01a", b"\x01\x00\x01a!", b"\x01\x00\x00"],
 )  # fmt: skip
 def test_malformed_members_are_refused(data: bytes) -> None:
     with pytest.raises(MalformedMembersError):

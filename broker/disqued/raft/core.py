@@ -127,13 +127,6 @@ class Core:
         if ticket <= self.synced:
             self.outbox.append(message)
             return
-        if self.held and message.kind == APPEND_REPLY:
-            # Confirmations of the same sync become one: the newer one says everything that the older one does.
-            last = self.held[-1]
-            if last.kind == APPEND_REPLY and last.to == message.to and self._held_for[-1] == ticket:
-                message.index = max(message.index, last.index)
-                self.held[-1] = message
-                return
         self.held.append(message)
         self._held_for.append(ticket)
 
@@ -141,7 +134,17 @@ class Core:
         """Return the held messages for which everything is synced, in their order."""
         if not self.held or min(self._held_for) > self.synced:
             return []
-        free = [self.held[at] for at in range(len(self.held)) if self._held_for[at] <= self.synced]
+        free: list[Message] = []
+        for at in range(len(self.held)):
+            if self._held_for[at] > self.synced:
+                continue
+            message = self.held[at]
+            if free and message.kind == APPEND_REPLY and free[-1].kind == APPEND_REPLY and free[-1].to == message.to:
+                # Confirmations of one sync become one: the newer one contains the older one.
+                message.index = max(message.index, free[-1].index)
+                free[-1] = message
+            else:
+                free.append(message)
         self.held = [self.held[at] for at in range(len(self.held)) if self._held_for[at] > self.synced]
         self._held_for = [ticket for ticket in self._held_for if ticket > self.synced]
         return free

@@ -1,4 +1,4 @@
-"""Elections: who asks for votes, who gives one, who wins.
+"""Elections: when a replica asks for votes, when it gives one, and when it wins.
 
 - *Pre-vote*: a replica first asks whether it would win. Nobody changes its term for this, so a replica that was
   partitioned does not depose a working leader when it returns.
@@ -92,6 +92,15 @@ class Election:
                 count += 1
         return count >= members.quorum
 
+    def _has_lost(self) -> bool:
+        """Whether so many have refused that the others are no quorum."""
+        members = self._core.log.members
+        count: i64 = len(members.voters)
+        for replica in members.voters:
+            if replica in self._refused:
+                count -= 1
+        return count < members.quorum
+
     # --- requests -----------------------------------------------------------------------------------------------------
 
     def refuses_all(self, message: Message) -> bool:
@@ -156,5 +165,5 @@ class Election:
                 self.campaign(transfer=False)
             else:
                 self._leading.begin()
-        elif self._has_quorum(self._refused):
+        elif self._has_lost():
             core.follow(core.term, b"")

@@ -1,0 +1,293 @@
+"""Scenarios of replication: probe, pipeline, slow followers, conflicts, figure 8, commit news, repetition."""
+
+from __future__ import annotations
+
+from disqued.raft.message import APPEND, APPEND_REPLY
+from disqued.raft.progress import PROBE, REPLICATE, SNAPSHOT
+from disqued.testing.raftcluster import SILENT_MS, RaftCluster
+from raft.scenes import commands, kinds, record, terms, win
+
+
+def test_all_proposals_of_a_turn_are_one_append_per_follower() -> None:
+    cluster = RaftCluster()
+    leader = cluster.elect("a")
+    cluster.run(50)
+    sent = record(cluster)
+    for number in range(5):
+        leader.group.propose(b"%d" % number, cluster.now_ms)
+    cluster.work(leader)
+    assert kinds(sent) == ["APPEND a->b", "APPEND a->c"]
+    assert [len(message.entries) for message in sent] == [5, 5]
+
+
+def test_leader_sends_the_next_append_before_the_last_one_is_confirmed() -> None:
+    cluster = RaftCluster()
+    leader = cluster.elect("a")
+    cluster.run(50)
+    cluster.drop = lambda message: message.kind == APPEND_REPLY
+    sent = record(cluster)
+    for number in range(10):
+        cluster.propose(b"%d" % number)
+    to_b = [message for message in sent if message.to == b"b.0"]
+    assert len(to_b) == cluster.tuning.window_messages
+    cluster.drop = None
+    cluster.run(300)
+    assert commands(cluster, "b") == [b"%d" % number for number in range(10)]
+    follower = leader.group.progress_of(b"b.0")
+    assert follower is not None
+    assert follower.state == REPLICATE
+
+
+def test_new_leader_probes_with_one_append_until_it_is_answered() -> None:
+    cluster = RaftCluster()
+    cluster.partition("c")
+    leader = cluster.elect("a")
+    for number in range(4):
+        cluster.propose(b"%d" % number)
+    follower = leader.group.progress_of(b"c.0")
+    assert follower is not None
+    assert (follower.state, follower.waiting) == (PROBE, True)
+    cluster.heal()
+    cluster.run(300)
+    assert follower.state == REPLICATE
+    assert commands(cluster, "c") == [b"0", b"1", b"2", b"3"]
+
+
+def test_lost_append_is_repeated_and_then_the_group_is_idle() -> None:
+    cluster = RaftCluster()
+    leader = cluster.elect("a")
+    cluster.run(50)
+    cluster.drop = lambda message: message.kind == APPEND
+    cluster.propose(b"one")
+    cluster.run(10)
+    assert leader.group.deadline_ms() > 0
+    cluster.drop = None
+    cluster.run(2 * cluster.tuning.repeat_ms)
+    assert commands(cluster, "c") == [b"one"]
+    assert leader.group.deadline_ms() == 0
+
+
+def test_lost_confirmation_is_repeated_without_the_entries() -> None:
+    cluster = RaftCluster()
+    cluster.elect("a")
+    cluster.run(50)
+    cluster.drop = lambda message: message.kind == APPEND_REPLY
+    cluster.propose(b"one")
+    cluster.run(10)
+    cluster.drop = None
+    sent = record(cluster)
+    cluster.run(2 * cluster.tuning.repeat_ms)
+    assert commands(cluster, "c") == [b"one"]
+    assert all(not message.entries for message in sent)
+
+
+def test_followers_learn_the_commit_after_a_short_delay() -> None:
+    cluster = RaftCluster()
+    cluster.elect("a")
+    cluster.run(50)
+    cluster.propose(b"one")
+    cluster.run(6)
+    assert commands(cluster, "a") == [b"one"]
+    assert commands(cluster, "b") == []
+    cluster.run(int(cluster.tuning.commit_delay_ms))
+    assert commands(cluster, "b") == [b"one"]
+
+
+def test_followers_learn_the_commit_at_once_if_it_is_eager() -> None:
+    cluster = RaftCluster()
+    leader = cluster.elect("a")
+    leader.group.eager_commit = True
+    cluster.run(50)
+    cluster.propose(b"one")
+    cluster.run(6)
+    assert commands(cluster, "b") == [b"one"]
+
+
+def test_commit_travels_with_the_next_append_without_messages_of_its_own() -> None:
+    cluster = RaftCluster()
+    cluster.elect("a")
+    cluster.run(50)
+    cluster.propose(b"one")
+    cluster.run(5)
+    sent = record(cluster)
+    cluster.propose(b"two")
+    cluster.run(3)
+    assert commands(cluster, "b") == [b"one"]
+    assert [len(message.entries) for message in sent if message.kind == APPEND][:2] == [1, 1]
+
+
+def test_silent_follower_gets_no_repetitions_and_catches_up_when_it_is_heard() -> None:
+    cluster = RaftCluster()
+    leader = cluster.elect("a")
+    cluster.partition("c")
+    cluster.run(2 * SILENT_MS)
+    cluster.propose(b"one")
+    cluster.run(500)
+    assert leader.group.deadline_ms() == 0
+    sent = record(cluster)
+    cluster.run(2000)
+    assert [message for message in sent if message.sender == b"a.0"] == []
+    cluster.heal()
+    cluster.run(300)
+    assert commands(cluster, "c") == [b"one"]
+
+
+def test_conflicting_entries_of_a_deposed_leader_are_overwritten() -> None:
+    cluster = RaftCluster()
+    cluster.elect("a")
+    cluster.run(50)
+    cluster.partition("a")
+    for number in range(3):
+        cluster.propose(b"lost %d" % number, "a")
+    cluster.run(20)
+    assert terms(cluster, "a") == [1, 1, 1, 1]
+    assert cluster.run_until(lambda: cluster.leader is not None and cluster.leader.name != "a", 4 * SILENT_MS)
+    cluster.propose(b"kept")
+    cluster.run(50)
+    cluster.heal()
+    cluster.run(300)
+    assert terms(cluster, "a") == [1, 2, 2]
+    assert commands(cluster, "a") == [b"kept"]
+
+
+def test_one_round_trip_skips_all_conflicting_entries_of_a_term() -> None:
+    cluster = RaftCluster()
+    cluster.elect("a")
+    cluster.run(50)
+    cluster.partition("a")
+    for number in range(7):
+        cluster.propose(b"lost %d" % number, "a")
+    cluster.run_until(lambda: cluster.leader is not None and cluster.leader.name != "a", 4 * SILENT_MS)
+    for number in range(7):
+        cluster.propose(b"kept %d" % number)
+    cluster.run(100)
+    first = cluster.leader
+    assert first is not None
+    second = "c" if first.name == "b" else "b"
+    assert cluster.transfer(first.name, second) == ""
+    cluster.run(100)
+    assert cluster[second].is_leader  # It expects that all logs are like its own.
+    cluster.run(100)
+    sent = record(cluster)
+    cluster.heal()
+    cluster.run(300)
+    assert kinds(sent).count(f"APPEND_REPLY a->{second} refused") == 1
+    assert terms(cluster, "a") == [1] + [2] * 8 + [3]
+
+
+def test_entry_of_an_earlier_term_is_not_committed_by_counting() -> None:
+    """Figure 8 of the paper: a quorum has the entry, and another leader still replaces it."""
+    cluster = RaftCluster("abcde")
+    cluster.tuning.message_bytes = 1  # One entry per append.
+    cluster.elect("a")
+    cluster.run(50)
+    cluster.drop = lambda message: message.to != b"b.0"
+    cluster.propose(b"doomed", "a")  # (a) It reaches b only.
+    cluster.run(10)
+    assert terms(cluster, "b") == [1, 1]
+
+    cluster.crash("a")
+    cluster.drop = lambda message: message.kind == APPEND or b"b.0" in {message.sender, message.to}
+    win(cluster, "e")  # (b) It leads with c and d, and its entry reaches nobody.
+    cluster.run(5)
+    assert terms(cluster, "e") == [1, 2]
+    cluster.crash("e")
+
+    cluster.start("a")
+    cluster.drop = lambda message: any(entry.term == 3 for entry in message.entries)
+    win(cluster, "a")  # (c) Its old entry reaches a quorum, its new one does not.
+    cluster.run(250)
+    assert [terms(cluster, name) for name in "abcd"] == [[1, 1, 3], [1, 1], [1, 1], [1, 1]]
+    assert cluster["a"].group.committed == 0  # It has restarted, and has committed nothing of its term.
+
+    cluster.crash("a")
+    cluster.start("e")
+    cluster.drop = None
+    win(cluster, "e")  # (d) It replaces the entry everywhere.
+    cluster.start("a")
+    cluster.run(500)
+    assert [terms(cluster, name) for name in "abcde"] == [[1, 2, 4]] * 5
+    assert [commands(cluster, name) for name in "abcde"] == [[]] * 5
+
+
+def test_old_entries_come_from_the_store_when_they_are_not_in_memory() -> None:
+    cluster = RaftCluster()
+    leader = cluster.elect("a")
+    cluster.partition("c")
+    for number in range(60):
+        cluster.propose(b"command %3d " % number + b"x" * 100)
+        cluster.run(3)
+    cluster.run(300)
+    assert leader.group.entries(1, 5) is None
+    assert leader.group.entries(leader.group.last, leader.group.last) is not None
+    cluster.heal()
+    cluster.run(500)
+    assert commands(cluster, "c") == commands(cluster, "a")
+    assert len(commands(cluster, "c")) == 60
+
+
+def test_slow_follower_gets_a_snapshot_when_the_entries_are_gone() -> None:
+    cluster = RaftCluster()
+    leader = cluster.elect("a")
+    cluster.partition("c")
+    for number in range(20):
+        cluster.propose(b"%d" % number)
+    cluster.run(300)
+    cluster.compact("a")
+    cluster.run(10)
+    assert leader.group.snapshot.index == 21
+    cluster.heal()
+    cluster.run(500)
+    assert cluster["c"].group.snapshot.index == 21
+    cluster.propose(b"after")
+    cluster.run(100)
+    assert commands(cluster, "c") == [b"after"]
+    assert cluster["c"].digest == leader.digest
+
+
+def test_snapshot_that_cannot_be_sent_is_tried_again() -> None:
+    cluster = RaftCluster()
+    cluster.elect("a")
+    cluster.partition("c")
+    for number in range(20):
+        cluster.propose(b"%d" % number)
+    cluster.run(300)
+    cluster.compact("a")
+    cluster.run(10)
+    cluster.heal()
+    follower = cluster["a"].group.progress_of(b"c.0")
+    assert follower is not None
+    assert cluster.run_until(lambda: follower.state == SNAPSHOT, 200)
+    cluster.crash("c")
+    cluster.run(30)
+    cluster.start("c")
+    cluster.run(500)
+    assert cluster["c"].group.snapshot.index == 21
+
+
+def test_follower_whose_log_has_the_snapshot_keeps_its_entries() -> None:
+    cluster = RaftCluster()
+    cluster.elect("a")
+    cluster.propose(b"one")
+    cluster.run(50)
+    cluster.compact("b")
+    cluster.run(10)
+    assert cluster["b"].group.snapshot.index == 2
+    cluster.crash("b")
+    cluster.start("b")
+    assert cluster["b"].group.committed == 2
+    cluster.propose(b"two")
+    cluster.run(100)
+    assert commands(cluster, "b") == [b"two"]
+    assert cluster["b"].digest == cluster["a"].digest
+
+
+def test_time_of_entries_does_not_fall_when_the_next_leader_has_an_earlier_clock() -> None:
+    cluster = RaftCluster("a")
+    leader = cluster.elect("a")
+    first = leader.group.propose(b"one", cluster.now_ms + 5000)
+    second = leader.group.propose(b"two", cluster.now_ms)
+    cluster.work(leader)
+    entries = leader.group.entries(first, second)
+    assert entries is not None
+    assert [entry.time_ms for entry in entries] == [cluster.now_ms + 5000] * 2
