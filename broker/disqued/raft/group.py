@@ -150,6 +150,13 @@ class Group:
         """Return what this leader knows about a follower or learner; None if it does not lead. Not to be changed."""
         return self._leading.progress_of(replica) if self._core.role == LEADER else None
 
+    def confirmed_by_all(self) -> i64:
+        """Return the index that all followers which are heard have confirmed; the last index if this is no leader.
+
+        A snapshot beyond it makes the leader send snapshots to followers that are only a little behind.
+        """
+        return self._leading.confirmed_by_all() if self._core.role == LEADER else self._core.log.last
+
     def snapshot_meta(self, index: i64, time_ms: i64) -> SnapshotMeta:
         """Return what to store with a snapshot of the machine at a committed index whose entry has this time."""
         log = self._core.log

@@ -72,6 +72,14 @@ class Leading:
         """Return the progress of a follower or learner."""
         return self._by_replica.get(replica)
 
+    def confirmed_by_all(self) -> i64:
+        """Return the index that all followers which are heard have confirmed."""
+        index: i64 = self._core.log.last
+        for follower in self.followers:
+            if follower.match < index and self._core.liveness.heard(follower.replica):
+                index = follower.match
+        return index
+
     # --- input --------------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:

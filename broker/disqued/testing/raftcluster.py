@@ -31,6 +31,8 @@ GROUP: Final = 7
 BEAT_MS: Final = 50
 SILENT_MS: Final = 200
 START_MS: Final = 1_000_000
+RECOVERED_ENTRIES: Final = 3
+"""Recovery passes no more entries to a group, so that the older ones are fetched."""
 
 
 def short_times() -> Tuning:
@@ -83,9 +85,11 @@ class RaftDisk:
         del self.pending[:count]
 
     def stored(self) -> Stored:
-        """Return what recovery finds."""
+        """Return what recovery finds: of most entries only the terms."""
         entries = [self.entries[index] for index in sorted(self.entries)]
-        return stored_entries(self.hard, self.snapshot, entries)
+        found = stored_entries(self.hard, self.snapshot, entries)
+        found.tail = found.tail[-RECOVERED_ENTRIES:]
+        return found
 
 
 def store(entries: dict[int, Entry], new: list[Entry]) -> None:
