@@ -14,7 +14,7 @@ def terms(cluster: RaftCluster, name: str) -> list[int]:
 
 def commands(cluster: RaftCluster, name: str) -> list[bytes]:
     """The commands that a member has applied."""
-    return [data for data in cluster[name].commands if data]
+    return cluster[name].commands
 
 
 def kinds(messages: list[Message]) -> list[str]:

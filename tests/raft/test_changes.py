@@ -120,6 +120,17 @@ def test_leader_that_is_removed_commits_its_removal_and_hands_over() -> None:
     assert cluster["a"].group.members == Members((B, C))
 
 
+def test_leader_that_becomes_a_learner_hands_over() -> None:
+    cluster = cluster_of_three()
+    assert cluster.change("a", Members((B, C), (A,))) == ""
+    cluster.run(50)
+    assert cluster.leader is not None
+    assert cluster.leader.name in "bc"
+    cluster.propose(b"two")
+    cluster.run(50)
+    assert commands(cluster, "a") == [b"one", b"two"]
+
+
 def test_leader_that_is_removed_does_not_count_itself() -> None:
     cluster = cluster_of_three()
     cluster.drop = lambda message: message.sender == C

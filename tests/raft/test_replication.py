@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from disqued.raft.message import APPEND, APPEND_REPLY
+from disqued.raft.message import APPEND, APPEND_REPLY, Message
 from disqued.raft.progress import PROBE, REPLICATE, SNAPSHOT
 from disqued.testing.raftcluster import SILENT_MS, RaftCluster
 from raft.scenes import commands, kinds, record, terms, win
@@ -224,6 +224,36 @@ def test_old_entries_come_from_the_store_when_they_are_not_in_memory() -> None:
     cluster.run(500)
     assert commands(cluster, "c") == commands(cluster, "a")
     assert len(commands(cluster, "c")) == 60
+
+
+def test_entries_that_the_store_cannot_read_are_asked_for_again_later() -> None:
+    cluster = RaftCluster()
+    leader = cluster.elect("a")
+    cluster.run(50)
+    cluster.partition("c")
+    for number in range(60):
+        cluster.propose(b"command %3d " % number + b"x" * 100)
+        cluster.run(3)
+    cluster.run(300)
+    cluster.partition("a", "b")  # The driver of this test reads nothing.
+    leader.group.node_returned(b"c.0", cluster.now_ms)
+    follower = leader.group.progress_of(b"c.0")
+    assert follower is not None
+    refusal = Message(APPEND_REPLY, b"c.0", b"a.0", 1)
+    refusal.flag, refusal.index, refusal.hint, refusal.log_term = True, follower.next - 1, 1, 1
+    assert leader.group.take() is not None
+    leader.group.step(refusal, cluster.now_ms)
+    batch = leader.group.take()
+    assert batch is not None
+    assert [low for low, _ in batch.fetches] == [2]
+    leader.group.fetched(2, [])
+    after = leader.group.take()
+    assert after is None or after.fetches == []
+    assert leader.group.take() is None
+    assert 0 < leader.group.deadline_ms() <= cluster.now_ms + cluster.tuning.repeat_ms
+    cluster.heal()
+    cluster.run(1000)
+    assert commands(cluster, "c") == commands(cluster, "a")
 
 
 def test_slow_follower_gets_a_snapshot_when_the_entries_are_gone() -> None:

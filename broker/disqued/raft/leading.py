@@ -12,8 +12,8 @@ append per follower.
   and the refusal says where to start again. If everything arrived, only the lost answer is repeated. When nothing is
   outstanding there is no deadline.
 - *Older entries* that are not in memory are requested from the driver, and sent when it has read them.
-- *Removal of the leader*: it leads until the entry that removes it is committed. Then it sends the commit to all, tells
-  a follower that has the whole log to campaign, and steps down.
+- *Removal of the leader*, also by making it a learner: it leads until the entry that removes it is committed. Then it
+  sends the commit to all, tells a follower that has the whole log to campaign, and steps down.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class Leading:
         if index > core.committed and self.may_commit(index):
             core.commit(index)
             self.wanted = True
-            if not core.log.members.has(core.me) and core.log.members_index <= index:
+            if not self._is_voter and core.log.members_index <= index:
                 self._leave()
 
     def may_commit(self, index: i64) -> bool:
@@ -410,8 +410,7 @@ class Leading:
                 self._send_entries(follower)
                 self._sliced_from = 0
             elif not entries:
-                follower.sent_ms = self._core.now_ms  # The driver could not read them: try again later.
-                follower.waiting = True
+                self._pause(follower)
         self.wanted = True
 
     def snapshot_sent(self, replica: bytes, index: i64, done: bool) -> None:
@@ -419,8 +418,13 @@ class Leading:
         follower = self._by_replica.get(replica)
         if follower is None or follower.state != RECEIVES_SNAPSHOT:
             return
-        follower.probe(max(follower.match, index if done else 0) + 1)
-        follower.waiting = True  # Its answer, or the repetition, tells what it has.
+        follower.next = max(follower.match, index if done else 0) + 1
+        self._pause(follower)
+
+    def _pause(self, follower: Progress) -> None:
+        """Send nothing to a follower until it answers, or until the next repetition."""
+        follower.probe(follower.next)
+        follower.waiting = True
         follower.sent_ms = self._core.now_ms
         if self.repeat_due_ms == 0:
             self.repeat_due_ms = self._core.now_ms + self._core.tuning.repeat_ms

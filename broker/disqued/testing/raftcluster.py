@@ -15,7 +15,7 @@ from typing import Final
 
 from disqued.raft.batch import Batch
 from disqued.raft.codec import decode, encode
-from disqued.raft.entry import Entry
+from disqued.raft.entry import NORMAL, Entry
 from disqued.raft.group import Group
 from disqued.raft.hardstate import HardState
 from disqued.raft.liveness import Liveness
@@ -127,7 +127,7 @@ class Member:
         self.incoming: dict[int, int] = {}
         """Received snapshots: the digest by index."""
         self.commands: list[bytes] = []
-        """The data of the entries applied by this process."""
+        """The commands applied by this process."""
 
     @property
     def replica(self) -> bytes:
@@ -467,7 +467,8 @@ class RaftCluster:
             raise Violation(f"{member.replica!r} commits {member.applied + 1}, which it does not have")
         member.digest = digest_after(member.digest, entry)
         member.applied += 1
-        member.commands.append(entry.data)
+        if entry.kind == NORMAL:
+            member.commands.append(entry.data)
         self.checks.applies(member.replica, entry, member.digest)
 
     def send_snapshot(self, sender: Member, message: Message) -> None:
