@@ -75,9 +75,9 @@ class Stage:
         self.owner: Owner
         self._tokens = 0
 
-    def begin(self) -> Stage:
+    def begin(self, owner: Owner | None = None) -> Stage:
         """Start the log, without waiting for slow works."""
-        self.owner = Owner()
+        self.owner = owner or Owner()
         self.log = RaftLog(self.host, self.owner, self.tuning)
         self.log.open(self.host.now_ms)
         return self

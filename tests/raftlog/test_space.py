@@ -17,7 +17,7 @@ class Model:
 
     def __init__(self, stage: Stage, seed: int, groups: int, *, stuck: bool) -> None:
         self.stage = stage
-        self.chance = Random(seed)  # noqa: S311 - repeatable chance is the point
+        self.chance = Random(seed)
         self.bodies: dict[int, dict[int, bytes]] = {group: {} for group in range(1, groups + 1)}
         """All entries in the log, by group and index."""
         self.needed: dict[int, set[int]] = {group: set() for group in self.bodies}

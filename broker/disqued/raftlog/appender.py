@@ -130,7 +130,7 @@ class Appender:
         self.next_number += 1
         segment.current = True
         self.segments.uneven = True
-        builder.begin(segment, 0, 0, segment_record(self.data_id, segment.number))
+        builder.begin(segment, 0, len(self.groups), segment_record(self.data_id, segment.number))
         for number in sorted(self.groups):
             group = self.groups[number]
             builder.add(STATE, 0, number, -1, -1, -1, encode_state(group))

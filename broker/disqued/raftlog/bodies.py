@@ -29,9 +29,11 @@ class Bodies(ScanHandler):
         """The segment that is read."""
         self.proven: i64 = 0
         """Records from this offset on are collected."""
+        self.cut: i64 = 0
+        """Where the segment ends."""
         self.copies: list[Copy] = []
-        self.members: dict[int, list[Entry]] = {}
-        """The entries of kind MEMBERS above the snapshot, by group."""
+        self.members: dict[int, dict[int, Entry]] = {}
+        """The entries of kind MEMBERS above the snapshot, by group and index."""
         self.damaged: list[str] = []
         """Where records are damaged, for the log."""
 
@@ -48,7 +50,7 @@ class Bodies(ScanHandler):
             return
         group = self._groups.get(reader.group)
         segment = self.segment
-        if group is None or segment is None:
+        if group is None or segment is None or offset >= self.cut:
             return
         place = segment.place(offset, reader.size)
         if kind == CHUNK:
@@ -58,7 +60,7 @@ class Bodies(ScanHandler):
             return
         elif reader.sub == MEMBERS and reader.index > group.snapshot.index:
             entry = Entry(reader.term, reader.index, reader.time_ms, reader.sub, reader.payload())
-            self.members.setdefault(reader.group, []).append(entry)
+            self.members.setdefault(reader.group, {})[reader.index] = entry
         if offset >= self.proven:
             kept = CHUNK if kind == CHUNK else BODY
             data = reader.payload()

@@ -2,9 +2,10 @@
 
 A frame is a record HEAD, the records of the turn, and a record TAIL. HEAD says where the frame begins (group), up to
 which offset the segment was synced when the frame was made (term), how long it is (index), where the frame before it
-begins (time), and which groups have records in that one. TAIL says where the frame begins (group) and which groups have
-records in it. With these, recovery tells damage of what was synced from a torn end, and knows which groups a damaged
-frame concerns, even when its own HEAD is lost.
+begins (time), and which groups have records in that one. In the first frame of a segment, time is the number of groups
+that it lists. TAIL says where the frame begins (group) and which groups have records in it. With these, recovery tells
+damage of what was synced from a torn end, and knows which groups a damaged frame concerns, even when its own HEAD is
+lost.
 
 The places of records are known when they are added, before the frame is written, because frames are written one after
 the other: a write that fails is repeated, and leaves nothing in the file.
@@ -54,13 +55,16 @@ class FrameBuilder:
         self._at: i64 = 0
 
     def begin(self, segment: Segment, start: i64, before_start: i64, first: bytes) -> None:
-        """Begin a frame at this offset, behind the bytes `first` in a new segment."""
+        """Begin a frame at this offset.
+
+        In a new segment it is behind the bytes `first`, and `before_start` is the number of groups that it lists.
+        """
         self.segment = segment
         self.number += 1
         self._start = start
         self._first = first
         self._before_start = before_start
-        self._before = groups_payload(self.groups if before_start > 0 else [])
+        self._before = groups_payload([] if first else self.groups)
         self._members = {}
         self._parts = []
         self._at = start + len(first) + record_bytes(len(self._before))

@@ -304,21 +304,26 @@ class GroupLog:
     # --- places -------------------------------------------------------------------------------------------------------
 
     def fill(self, index: i64, term: i64, place: i64) -> bool:
-        """Recovery found an entry. Returns whether its place was needed."""
+        """Recovery found an entry. Returns whether its place was needed.
+
+        Segments are read newest first, but each from its beginning, so the last one in a segment counts.
+        """
         if index > self.last or self.term_at(index) != term:
             return False
         ahead = index - self.snapshot.index
         if ahead > 0:
-            if self.places[ahead - 1] != 0:
-                return False
-            self.places[ahead - 1] = place
+            places = self.places
+            position = ahead - 1
         else:
-            position: i64 = bisect_left(self.old_indexes, index)
-            if position == len(self.old_indexes) or i64(self.old_indexes[position]) != index:
+            places = self.old_places
+            position = bisect_left(self.old_indexes, index)
+            if position == len(places) or i64(self.old_indexes[position]) != index:
                 return False
-            if self.old_places[position] != 0:
-                return False
-            self.old_places[position] = place
+        before: i64 = places[position]
+        if before != 0 and slot_of(before) != slot_of(place):
+            return False
+        self._segments.lose(before)
+        places[position] = place
         self._segments.gain(place)
         return True
 

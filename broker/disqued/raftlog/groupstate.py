@@ -20,8 +20,8 @@ from disqued.raftlog.grouplog import GroupLog, Snapshot
 from disqued.raftlog.varints import VarReader, put, put_blob
 
 _DAMAGED: Final = 1
-_MOST: Final = 1 << 32
-"""More entries than a log can have: a number above it is damage."""
+_MOST: Final = 1 << 27
+"""More entries or bytes than a group can have in memory: a number above it is damage."""
 
 
 def encode_state(group: GroupLog) -> bytes:
@@ -94,7 +94,7 @@ def decode_state(group: GroupLog, payload: bytes) -> None:
     state_bytes = reader.take()
     chunks = reader.take()
     last = reader.take()
-    if chunks > state_bytes + 1 or not index <= last <= index + _MOST or state_bytes > _MOST:
+    if chunks > state_bytes + 1 or not index <= last <= index + _MOST or state_bytes >> 3 > _MOST:
         raise ValueError("the state of a group is malformed")
     starts: array[int] = array("q")
     terms: array[int] = array("q")

@@ -9,8 +9,9 @@ What follows is decided for a frame that is not sound (a record is damaged, or H
 - **It may not have been synced**: it is torn, and it and everything behind it is dropped. Nobody was told that it is
   safe. But a frame that is complete and that has no blank pages (`scan`) was not torn: this counts as damage as well,
   because it may have been synced just before the end.
-- **It is the first frame.** If it was synced the log is lost as a whole, and gets a new data ID: all replicas of the
-  node are gone. Otherwise the whole segment is dropped, and the one before it, which was synced before this one was
+- **It is the first frame.** If it was synced and has the states of all groups, only copies of entries are damaged: it
+  counts. If it was synced and has not, the log is lost as a whole, and gets a new data ID: all replicas of the node are
+  gone. Otherwise the whole segment is dropped, and the one before it, which was synced before this one was
   begun, is the newest.
 
 So no older hard state ever takes the place of a lost one, but for the bits of the very last frame that flip in a way
@@ -58,6 +59,13 @@ class _Frame:
         self.groups: list[int] | None = None
         """The groups that have records in it, if that is known."""
         self.changes: list[_Change] = []
+        self.states: i64 = _UNKNOWN
+        """How many states the first frame of a segment has."""
+
+    @property
+    def has_all_states(self) -> bool:
+        """Whether the first frame of a segment lacks copies of entries only."""
+        return self.states == len(self.changes)
 
 
 class LastSegment(ScanHandler):
@@ -72,15 +80,16 @@ class LastSegment(ScanHandler):
         """Whether the first frame is sound."""
         self.lost: bool = False
         """Whether the log is lost as a whole."""
-        self.torn_bytes: i64 = 0
-        """The size of the torn end."""
+        self.cut: i64 = 0
+        """Where the sound part ends."""
         self._frame: _Frame | None = None
         self._held: list[_Frame] = []
         """Frames from the first unsound one on, which is not judged yet."""
         self._all_damaged: bool = False
         self._begun_again: dict[int, None] = {}
         """Groups that were removed: whatever follows is complete."""
-        self._end: i64 = SEGMENT_BYTES
+        self.end_bytes: i64 = SEGMENT_BYTES
+        """Where the file ends."""
 
     def unsound(self, start: i64, end: i64, *, blank: bool) -> None:
         """Damage, or the end of a write that was cut off."""
@@ -89,11 +98,11 @@ class LastSegment(ScanHandler):
             frame = self._frame = _Frame(start, _UNKNOWN, sound=False)
         frame.sound = False
         frame.blank = frame.blank or blank
-        self._end = end
+        self.end_bytes = end
 
     def record(self, reader: RecordReader, offset: i64) -> None:
         """A record."""
-        self._end = offset + reader.size
+        self.end_bytes = offset + reader.size
         kind = reader.kind
         if kind == record.HEAD:
             self._head(reader, offset)
@@ -117,6 +126,8 @@ class LastSegment(ScanHandler):
             if not suspect.sound and suspect.groups is None and suspect.start == reader.time_ms:
                 suspect.groups = groups_of(reader.payload())
         self._frame = _Frame(offset, reader.index, sound=True)
+        if offset == SEGMENT_BYTES:
+            self._frame.states = reader.time_ms
         self.proven = max(self.proven, reader.term)
         self._judge(self.proven)
 
@@ -128,7 +139,7 @@ class LastSegment(ScanHandler):
             frame = _Frame(reader.group, _UNKNOWN, sound=False)
             frame.complete = True
         frame.groups = groups_of(reader.payload())
-        frame.sound = frame.sound and frame.start + frame.length == self._end
+        frame.sound = frame.sound and frame.start + frame.length == self.end_bytes
         self._finish(frame)
 
     def _finish(self, frame: _Frame) -> None:
@@ -153,7 +164,11 @@ class LastSegment(ScanHandler):
             self._apply(frame)
             return
         if frame.start == SEGMENT_BYTES:
-            self.lost = True
+            if frame.has_all_states:
+                self._apply(frame)
+            else:
+                self.lost = True
+            return
         groups = frame.groups
         if groups is None:
             self._all_damaged = True
@@ -167,14 +182,15 @@ class LastSegment(ScanHandler):
         """The segment ends: judge what is left."""
         frame = self._frame
         if frame is not None:
-            frame.complete = frame.complete or frame.start + frame.length == self._end
+            frame.complete = frame.complete or frame.start + frame.length == self.end_bytes
             frame.sound = False
             self._finish(frame)
         held = self._held
+        self.cut = self.end_bytes
         while held:
             frame = held[0]
             if not frame.sound and (frame.blank or not frame.complete or frame.start == SEGMENT_BYTES):
-                self.torn_bytes = self._end - frame.start
+                self.cut = frame.start
                 return
             self._take(held.pop(0))
 

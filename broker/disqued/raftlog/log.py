@@ -198,9 +198,9 @@ class RaftLog(DiskOwner):
     def save_hard(self, group: i64, hard: HardState) -> None:
         """Save the term and the vote of a group, which begins to exist thereby."""
         log = self._group(group)
+        self._appender.add(record.HARD, 0, group, hard.term, -1, -1, hard.vote)
         log.hard_term = hard.term
         log.vote = hard.vote
-        self._appender.add(record.HARD, 0, group, hard.term, -1, -1, hard.vote)
 
     def save_snapshot(self, group: i64, index: i64, term: i64, members: bytes, state: bytes) -> None:
         """Save a snapshot of this replica; of the entries up to `index`, those that are not released stay.

@@ -185,6 +185,7 @@ class Recovery:
         self._segment = segment
         self._bodies.segment = segment
         self._bodies.proven = self._last.proven if number == self._newest else file_bytes
+        self._bodies.cut = self._last.cut if number == self._newest else file_bytes
         self._scanner = Scanner(segment.seed, SEGMENT_BYTES, self._tuning.read_bytes, self._bodies)
         self._phase = _BODIES
 
@@ -213,8 +214,8 @@ class Recovery:
             else:
                 self._lose_all()
         else:
-            if last.torn_bytes > 0:
-                self.notes.append(f"cut off the torn end of {work.name}, {last.torn_bytes} bytes")
+            if last.cut < last.end_bytes:
+                self.notes.append(f"cut off the torn end of {work.name}, {last.end_bytes - last.cut} bytes")
             self._bodies = Bodies(last.groups)
             self._find()
 
@@ -244,7 +245,7 @@ class Recovery:
         found.snapshot_members = group.snapshot.members
         found.last_index = group.last
         found.terms = [(group.starts[number], group.terms[number]) for number in range(len(group.starts))]
-        found.member_entries = sorted(self._bodies.members.get(group.number, []), key=_index)
+        found.member_entries = sorted(self._bodies.members.get(group.number, {}).values(), key=_index)
         return found
 
 

@@ -15,7 +15,8 @@ from disqued.raftlog.record import MAGIC, SHORT, SOUND, RecordReader
 
 _PAGE_BYTES: Final = 64
 """Divides the page size of every file system."""
-_ZEROS: Final = bytes(32)
+_ZEROS: Final = bytes(12)
+"""More than the fields of a record have at a page boundary."""
 _FEW_ZEROS: Final = bytes(8)
 _LAST_ZEROS: Final = bytes(16)
 _NONE: Final = -1
