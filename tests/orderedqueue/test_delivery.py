@@ -1,4 +1,4 @@
-"""Leases, claims and credit: who has a job, for how long, and what an outdated worker is told."""
+"""Leases, claims and credit: which consumer has a job, for how long, and what an outdated worker is answered."""
 
 from __future__ import annotations
 
