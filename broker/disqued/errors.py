@@ -12,7 +12,7 @@ from typing import Final
 CODES: Final[tuple[str, ...]] = (
     *("ERR", "BADID", "NOJOB", "ACKED", "TOOLATE", "TTL", "NOREPL", "EXISTS", "NOPARENT", "PAUSED", "MAXLEN", "STALE"),
     *("LEAVING", "OOM", "MISCONF", "LOADING", "NOAUTH", "WRONGPASS", "NOPERM", "RATELIMIT", "DENIED", "NOPROTO"),
-    *("CLOCK", "SEQ", "LOGFULL", "NOSCHEDULE"),
+    *("CLOCK", "SEQ", "LOGFULL", "NOSCHEDULE", "NOQUORUM"),
 )
 """All that this broker answers with."""
 
@@ -142,6 +142,20 @@ class JobExists(ReplyError):
 
     def __init__(self) -> None:
         super().__init__("EXISTS a job with this ID is in another queue; give each job an ID of its own")
+
+
+class QueueExists(ReplyError):
+    """A queue, or the catalog of ordered queues, exists already and is not what the client asked for."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"EXISTS {text}")
+
+
+class NoQuorum(ReplyError):
+    """An ordered queue has no leader, because the majority of its replicas cannot be reached."""
+
+    def __init__(self, queue: bytes, reachable: int, replicas: int) -> None:
+        super().__init__(f"NOQUORUM {shown(queue)}: {reachable} of {replicas} replicas reachable")
 
 
 class DelayTooLong(ReplyError):

@@ -37,7 +37,7 @@ def ackjob(state: NodeState, session: Session, args: list[bytes]) -> None:
                 _acknowledge_in_copies(state, session, args[:2], options)
                 return
             args = args[:end]
-    for_each_job(state, session, args, _acknowledge)
+    for_each_job(state, session, args, acknowledge)
 
 
 def _apply_options(state: NodeState, job_id: bytes, options: AckOptions) -> None:
@@ -65,7 +65,7 @@ def _acknowledge_in_copies(state: NodeState, session: Session, args: list[bytes]
     holds = was_holder or (job is not None and not job.is_dummy)
     wait = CopiesWait(session, state, args[1], options.copies, holds=holds)
     wait.watch()
-    wait.acknowledged = _acknowledge(state, session, args, 1, 2)
+    wait.acknowledged = acknowledge(state, session, args, 1, 2)
     wait.begin(options.timeout_ms)
 
 
@@ -77,7 +77,8 @@ def _require_entries(state: NodeState, job: Job, claim: i64, count: i64) -> None
         raise SequenceError(f"{here} of {count} entries are here; send the others again, then acknowledge the job")
 
 
-def _acknowledge(state: NodeState, session: Session, args: list[bytes], first: int, end: int) -> int:
+def acknowledge(state: NodeState, session: Session, args: list[bytes], first: int, end: int) -> int:
+    """Acknowledge the jobs whose IDs are in this part of the request; returns how many were not acknowledged before."""
     lifecycle = state.lifecycle
     queues = lifecycle.queues
     acknowledged = 0

@@ -23,10 +23,11 @@ from disqued.resp.limits import MAX_ARGUMENTS
 
 def deljob(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Drop the known jobs among the IDs and reply with their number."""
-    for_each_job(state, session, args, _drop)
+    for_each_job(state, session, args, drop)
 
 
-def _drop(state: NodeState, session: Session, args: list[bytes], first: int, end: int) -> int:
+def drop(state: NodeState, session: Session, args: list[bytes], first: int, end: int) -> int:
+    """Drop the jobs whose IDs are in this part of the request; returns how many were known."""
     lifecycle = state.lifecycle
     deleted = 0
     for index in range(first, end):

@@ -17,10 +17,11 @@ from disqued.resp.limits import MAX_ARGUMENTS
 
 def fastack(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Drop the jobs here and on their holders (on all nodes if unknown here); reply with the number known here."""
-    for_each_job(state, session, args, _drop_everywhere)
+    for_each_job(state, session, args, drop_everywhere)
 
 
-def _drop_everywhere(state: NodeState, session: Session, args: list[bytes], first: int, end: int) -> int:
+def drop_everywhere(state: NodeState, session: Session, args: list[bytes], first: int, end: int) -> int:
+    """Drop the jobs whose IDs are in this part of the request, on all nodes; returns how many were known here."""
     lifecycle = state.lifecycle
     deleted = 0
     for index in range(first, end):

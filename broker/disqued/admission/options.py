@@ -84,6 +84,11 @@ class AddJob:
         """The values of other attributes that the client gave, by tag."""
 
     @property
+    def has_priority(self) -> bool:
+        """Whether the client gave a priority."""
+        return self.priority != _NO_PRIORITY
+
+    @property
     def needs(self) -> i64:
         """The features that a node must have to keep the job."""
         return FEATURE_ATTRIBUTES | FEATURE_AFTER if self.parents is not None else 0

@@ -43,10 +43,11 @@ def enqueue(state: NodeState, session: Session, args: list[bytes]) -> None:
 
     Jobs that wait for their parents are not queued.
     """
-    for_each_job(state, session, args, _enqueue)
+    for_each_job(state, session, args, enqueue_part)
 
 
-def _enqueue(state: NodeState, _session: Session, args: list[bytes], first: int, end: int) -> int:
+def enqueue_part(state: NodeState, _session: Session, args: list[bytes], first: int, end: int) -> int:
+    """Queue the jobs whose IDs are in this part of the request; returns how many could be."""
     queued = 0
     for index in range(first, end):
         job = state.lifecycle.table.get(args[index])

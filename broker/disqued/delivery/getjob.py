@@ -71,7 +71,7 @@ def _count(word: bytes) -> int:
     return value
 
 
-def _parse(args: list[bytes]) -> GetJob:
+def parse_getjob(args: list[bytes]) -> GetJob:
     """The options before FROM."""
     options = GetJob()
     last = len(args) - 1
@@ -164,7 +164,7 @@ def _requeue_in_ms(job: Job, now_ms: i64) -> i64:
 
 def getjob(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Reply with up to COUNT jobs, or block."""
-    options = _parse(args)
+    options = parse_getjob(args)
     if options.fields & CLAIM and claims_refused(state):
         raise ReplyError(claims_refused(state))
     if options.by_pattern:
@@ -182,6 +182,23 @@ def getjob(state: NodeState, session: Session, args: list[bytes]) -> None:
     if options.count > SHORT_JOBS and _available(queues, state.now_ms) > SHORT_JOBS:
         run_long(state, session, ManyJobs(queues, options))
         return
+    if take_now(state, session, queues, options):
+        return
+    if not options.wait:
+        session.reply_null_array()
+    elif state.view.leaving:
+        raise NodeLeaving
+    elif len(queues) == len(names):
+        block(state, session, queues, options.timeout_ms, options.fields)
+    elif lifecycle.memory.level() < FULL:
+        queues = [lifecycle.make_queue(name, state.now_ms) for name in names]
+        block(state, session, queues, options.timeout_ms, options.fields)
+    else:
+        raise OutOfMemory
+
+
+def take_now(state: NodeState, session: Session, queues: list[Queue], options: GetJob) -> bool:
+    """Reply with the jobs that the queues have now; False if they have none."""
     out = session.out
     header = len(out)
     taken: i64 = 0
@@ -207,18 +224,7 @@ def getjob(state: NodeState, session: Session, args: list[bytes]) -> None:
     if taken > 0:
         state.counters.add(JOBS_DELIVERED, taken)
         out[header] = writer.array_header(taken)
-        return
-    if not options.wait:
-        session.reply_null_array()
-    elif state.view.leaving:
-        raise NodeLeaving
-    elif len(queues) == len(names):
-        block(state, session, queues, options.timeout_ms, options.fields)
-    elif lifecycle.memory.level() < FULL:
-        queues = [lifecycle.make_queue(name, state.now_ms) for name in names]
-        block(state, session, queues, options.timeout_ms, options.fields)
-    else:
-        raise OutOfMemory
+    return taken > 0
 
 
 def _from_patterns(state: NodeState, session: Session, texts: list[bytes], options: GetJob) -> None:
@@ -331,7 +337,7 @@ class ManyJobs(LongReply):
 
 def _queues(_state: NodeState, args: list[bytes]) -> list[bytes]:
     """The queues behind FROM. Which ones FROMPATTERN touches depends on the user (`patterns_of`)."""
-    options = _parse(args)
+    options = parse_getjob(args)
     return [] if options.by_pattern else args[options.first_queue :]
 
 

@@ -109,7 +109,7 @@ def backoff_ms(state: NodeState, job: Job, left_ms: i64) -> i64:
     return max(min(i64(wait_ms), left_ms // 4 * 3), 0)
 
 
-def _ids_end(args: list[bytes]) -> int:
+def ids_end(args: list[bytes]) -> int:
     """The index after the last job ID; the first word that is no ID must be an option."""
     count = len(args)
     for index in range(max(1, count - _MOST_OPTION_WORDS), count):
@@ -122,7 +122,7 @@ def _ids_end(args: list[bytes]) -> int:
     return count
 
 
-def _parse(args: list[bytes], first: int) -> Nack:
+def parse_nack(args: list[bytes], first: int) -> Nack:
     """The options from index `first` on."""
     options = Nack()
     count = len(args)
@@ -166,8 +166,8 @@ def _set(options: Nack, word: bytes, value: bytes) -> None:
 
 def nack(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Queue jobs again, now or later, and reply with their number."""
-    end = _ids_end(args)
-    options = _parse(args, end)
+    end = ids_end(args)
+    options = parse_nack(args, end)
     if options.claim and end > 2:
         raise ReplyError(f"ERR CLAIM takes one job ID, {end - 1} were given")
     for_each_job(state, session, args if end == len(args) else args[:end], options.part)

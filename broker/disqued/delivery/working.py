@@ -70,7 +70,7 @@ _OPTIONS: Final[dict[bytes, Callable[[Working, bytes], None]]] = {
 """How each option takes its value."""
 
 
-def _parse(args: list[bytes]) -> Working:
+def parse_working(args: list[bytes]) -> Working:
     """The options behind the job ID. Raises ReplyError."""
     options = Working()
     count = len(args)
@@ -89,7 +89,7 @@ def working(state: NodeState, session: Session, args: list[bytes]) -> None:
     """
     if not is_job_id(args[1]):
         raise BadJobId
-    options = _parse(args)
+    options = parse_working(args)
     lifecycle = state.lifecycle
     job = lifecycle.table.get(args[1])
     if job is None:

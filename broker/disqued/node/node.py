@@ -115,6 +115,8 @@ class Node:
         ready = state.ready
         if state.lifecycle.wanted and not state.ending and not state.ended:
             state.events.queues_wanted()
+        if ready.turn_work:
+            state.events.turn_ends()
         if ready.gathering:
             send_gathered(state, everything=state.ended)
         if ready.changes:
@@ -190,6 +192,8 @@ class Node:
         state.ready.slow.pop(session.number, None)
         leave(session)
         abandon(state, session)
+        if session.consumes:
+            state.events.consumer_gone(session)
         if session.monitor:
             state.monitoring.sessions.remove(session)
         session.forget_output()

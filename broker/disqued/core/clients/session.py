@@ -71,6 +71,8 @@ class Session:
         self.held_bytes: i64 = 0
         """The size of that output."""
         self.monitor: bool = False
+        self.consumes: bool = False
+        """A room must know when the connection closes (`Listener.consumer_gone`)."""
         self.reply_mode: i64 = REPLY_ON
         self.closing: bool = False
         """No more commands are read; the connection closes when the output is written."""

@@ -29,6 +29,7 @@ class Events(Listener):
     def __init__(self) -> None:
         self._start: list[Listener] = []
         self._log_changes: list[Listener] = []
+        self._turn_ends: list[Listener] = []
         self._persisted: list[Listener] = []
         self._deadline_ms: list[Listener] = []
         self._due: list[Listener] = []
@@ -68,6 +69,7 @@ class Events(Listener):
         self._acknowledged: list[Listener] = []
         self._ended: list[Listener] = []
         self._fate_of: list[Listener] = []
+        self._queue_of: list[Listener] = []
         self._named_job_ended: list[Listener] = []
         self._dropped_unplaced: list[Listener] = []
         self._all_dropped: list[Listener] = []
@@ -76,6 +78,7 @@ class Events(Listener):
         self._queue_left: list[Listener] = []
         self._queue_gone: list[Listener] = []
         self._wait_timed_out: list[Listener] = []
+        self._consumer_gone: list[Listener] = []
         self._client_gone: list[Listener] = []
         self._leaving_changed: list[Listener] = []
         self._leaving_status: list[Listener] = []
@@ -84,6 +87,7 @@ class Events(Listener):
         self._peer_restarted: list[Listener] = []
         self._peer_forgotten: list[Listener] = []
         self._repair_status: list[Listener] = []
+        self._ordered_queues: list[Listener] = []
         self._cluster_reset: list[Listener] = []
 
     def add(self, listener: Listener) -> None:
@@ -101,6 +105,11 @@ class Events(Listener):
         """Pass the event on."""
         for listener in self._log_changes:
             listener.log_changes()
+
+    def turn_ends(self) -> None:
+        """Pass the event on."""
+        for listener in self._turn_ends:
+            listener.turn_ends()
 
     def persisted(self) -> None:
         """Pass the event on."""
@@ -330,6 +339,12 @@ class Events(Listener):
             return listener.fate_of(job_id)
         return NOTHING
 
+    def queue_of(self, job_id: bytes) -> bytes:
+        """Ask the first room that knows jobs of its own."""
+        for listener in self._queue_of:
+            return listener.queue_of(job_id)
+        return b""
+
     def named_job_ended(self, job: Job) -> None:
         """Pass the event on."""
         for listener in self._named_job_ended:
@@ -369,6 +384,11 @@ class Events(Listener):
         """Pass the event on."""
         for listener in self._wait_timed_out:
             listener.wait_timed_out(blocked)
+
+    def consumer_gone(self, session: Session) -> None:
+        """Pass the event on."""
+        for listener in self._consumer_gone:
+            listener.consumer_gone(session)
 
     def client_gone(self, blocked: Blocked) -> None:
         """Pass the event on."""
@@ -410,6 +430,11 @@ class Events(Listener):
         """Pass the event on."""
         for listener in self._peer_forgotten:
             listener.peer_forgotten(peer)
+
+    def ordered_queues(self, session: Session, words: list[bytes]) -> None:
+        """Pass the event on."""
+        for listener in self._ordered_queues:
+            listener.ordered_queues(session, words)
 
     def cluster_reset(self) -> None:
         """Pass the event on."""

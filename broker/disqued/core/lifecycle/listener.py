@@ -34,6 +34,9 @@ class Listener:
     def log_changes(self) -> None:
         """A turn in which something changed ends: have the changes logged, before its output leaves."""
 
+    def turn_ends(self) -> None:
+        """A turn ends in which a room asked for this (`Ready.turn_work`): its output leaves now."""
+
     def persisted(self) -> None:
         """More changes reached the append-only file as `appendfsync` promises (`Ready.safe`)."""
 
@@ -198,6 +201,10 @@ class Listener:
         """What this node knows about the end of a job, or about that of the newest link of its chain of moves."""
         return NOTHING
 
+    def queue_of(self, job_id: bytes) -> bytes:  # noqa: ARG002 - nobody hears
+        """The queue of a job that is not in the table of jobs; empty if no room knows it."""
+        return b""
+
     def named_job_ended(self, job: Job) -> None:
         """A finished job is dropped whose ID was given or derived, so that it may be added again."""
 
@@ -223,6 +230,9 @@ class Listener:
 
     def wait_timed_out(self, blocked: WaitForJob) -> None:
         """A client waited for a job for as long as it asked for."""
+
+    def consumer_gone(self, session: Session) -> None:
+        """A client disconnected whose connection means something to a room (`Session.consumes`)."""
 
     def client_gone(self, blocked: Blocked) -> None:
         """A client disconnected while it was blocked."""
@@ -251,6 +261,9 @@ class Listener:
     def repair_status(self, *, now: bool) -> Fields:  # noqa: ARG002 - nobody hears
         """How many jobs have too few copies, for CLUSTER REPAIR; `now`: lost copies must be looked for."""
         return []
+
+    def ordered_queues(self, session: Session, words: list[bytes]) -> None:
+        """CLUSTER ORDERED: reply to the client. Raises ReplyError."""
 
     def cluster_reset(self) -> None:
         """CLUSTER RESET: this node forgets the cluster, and what its members share."""

@@ -67,6 +67,8 @@ class Ready:
         """Links to open, each to its peer."""
         self.lookups: list[bytes] = []
         """Host names to resolve."""
+        self.turn_work: bool = False
+        """A room has work at the end of this turn, before its output leaves."""
         self.logged: i64 = 0
         """Number of the last group of changes that was given to the append-only file."""
         self.safe: i64 = 0

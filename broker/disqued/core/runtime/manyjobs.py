@@ -50,8 +50,13 @@ def queues_of_jobs(state: NodeState, args: list[bytes]) -> list[bytes]:
         raise ReplyError(
             f"ERR a user who may not access all queues can name at most {MOST_RESTRICTED_JOBS} jobs at once"
         )
-    jobs = [state.lifecycle.table.get(job_id) for job_id in args[1:] if is_job_id(job_id)]
-    return [job.queue for job in jobs if job is not None and not job.is_dummy]
+    queues: list[bytes] = []
+    for job_id in filter(is_job_id, args[1:]):
+        job = state.lifecycle.table.get(job_id)
+        queue = state.events.queue_of(job_id) if job is None else b"" if job.is_dummy else job.queue
+        if queue:
+            queues.append(queue)
+    return queues
 
 
 def queues_of_fates(state: NodeState, args: list[bytes]) -> list[bytes]:
@@ -63,10 +68,13 @@ def queues_of_fates(state: NodeState, args: list[bytes]) -> list[bytes]:
     for job_id in filter(is_job_id, args[1:]):
         job = state.lifecycle.table.get(job_id)
         record = state.records.get(job_id)
+        queue = state.events.queue_of(job_id) if job is None else b""
         if job is not None and not job.is_dummy:
             queues.append(job.queue)
         elif record is not None and record.queue:
             queues.append(record.queue)
+        elif queue:
+            queues.append(queue)
     return queues
 
 
