@@ -125,6 +125,22 @@ _OTHER_PAYLOADS: Final = {
     kinds.TOKENS: "the time in the question, 0 for none (8); a stamp: the time on the clock of the sender (8); number "
     "of the grant (4); how many tokens (4); why there are not more: 1 the rate, 2 the jobs in flight, 3 no member has "
     "given the sender its part (1); 1 if the receiver must report (1); name of the queue",
+    kinds.RAFT: "for each group: identity of the log of the sender (8) and of the receiver (8); length (4); messages, "
+    "as `disqued.raft.codec` encodes them",
+    kinds.BEAT: "identity of the log of the sender (8); identity of the catalog that it knows, zeros for none (16); "
+    "version of the catalog (8); 1 if it has a replica of group 0 (1)",
+    kinds.CATALOG: "identity of the catalog (16); length of the members of group 0 (2); these members; the catalog, in "
+    "JSON",
+    kinds.CATALOGASK: "none",
+    kinds.PROPOSE: "for each request: its number (8); group (4); kind: 0 a command, 1 a question, 2 a ping (1); "
+    "length (4); data",
+    kinds.PROPOSED: "for each answer: number of the request (8); 0 done, 1 the sender does not lead, 2 refused, 3 "
+    "unknown (1); length (4); the result, the ID of the leader, or the error",
+    kinds.DELIVER: "for each job: group (4); number of the assignment (8); index (8); claim (8); end of the lease (8) "
+    "and time of the assignment (8) in unix milliseconds; NACKs (8); additional deliveries (8); length of the consumer "
+    "(2) and of the entry that added the job, 0 if the sender only begins to lead (4); both",
+    kinds.FOUND: "0 the question, 1 its answer, 2 another node asks, 3 begin, 4 begun (1); number (8); identity of the "
+    "catalog (16) and of the log of the sender (8), zeros for none; length of the members of group 0 (2); these members",
     kinds.PATTERNS: "up to 64 patterns, each with its length (2)",
     kinds.CHALLENGE: f"version of the exchange, {VERSION_OF_EXCHANGE} (4); nonce ({NONCE_BYTES})",
     kinds.RESPONSE: f"number of proofs (4); nonce ({NONCE_BYTES}); the proofs ({PROOF_BYTES} each)",

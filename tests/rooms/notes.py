@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from disqued.core.telemetry.fields import Fields
 
 NAME: Final = "notes"
-NUMBER: Final = 71
+NUMBER: Final = 99
 FEATURE: Final = 1 << 30
 FILE: Final = "notes.txt"
 

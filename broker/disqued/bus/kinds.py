@@ -81,6 +81,16 @@ RUNS: Final = 66
 TOKENASK: Final = 64
 TOKENS: Final = 65
 """What a node needs to deliver jobs of a queue with limits, and what the rate home of the queue grants."""
+RAFT: Final = 67
+BEAT: Final = 68
+CATALOG: Final = 69
+CATALOGASK: Final = 70
+PROPOSE: Final = 71
+PROPOSED: Final = 72
+DELIVER: Final = 73
+FOUND: Final = 74
+"""Ordered queues: messages of their groups, signs of life, which queues there are, requests to the leaders of groups,
+their answers, jobs for the clients of a node without a replica, and the founding of the catalog."""
 LISTS: Final = {SETACK: SETACKS, GOTACK: GOTACKS, DELJOB: DELJOBS, GOTJOB: GOTJOBS}
 """The types of messages about one job that a node sends as one message about many, to nodes with the feature."""
 FEATURE_LISTS: Final = 4
@@ -101,6 +111,8 @@ FEATURE_AFTER: Final = 65536
 """Understands the attribute AFTER, and that the job waits for its parents."""
 FEATURE_SCHEDULES: Final = 262_144
 """Fires schedules, and understands RUNS."""
+FEATURE_ORDERED: Final = 524_288
+"""Understands the messages of ordered queues."""
 FEATURE_TOKENS: Final = 131_072
 """Understands TOKENASK and TOKENS, and delivers jobs of queues with limits only with tokens."""
 

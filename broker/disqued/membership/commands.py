@@ -185,6 +185,16 @@ def _repair(state: NodeState, session: Session, args: list[bytes]) -> None:
         raise ReplyError("ERR Wrong argument for CLUSTER REPAIR. Use 'status' or 'now'")
 
 
+def _ordered(state: NodeState, session: Session, args: list[bytes]) -> None:
+    """Show the ordered queues, or change where they are."""
+    state.events.ordered_queues(session, args[2:])
+
+
+def _changes_ordered(args: list[bytes]) -> bool:
+    """Whether a CLUSTER ORDERED does more than to show something."""
+    return len(args) > 2 and args[2].upper() != b"STATUS"
+
+
 def _reply_map(session: Session, fields: Fields) -> None:
     """Reply with names and values."""
     session.reply_map(len(fields))
@@ -216,6 +226,7 @@ _SUBCOMMANDS: Final = {
     b"RESET": Subcommand(_reset, 2, 3, audited=always),
     b"LEAVING": Subcommand(_leaving, 2, 3, audited=_changes_leaving),
     b"REPAIR": Subcommand(_repair, 3, 3, audited=_changes_repair),
+    b"ORDERED": Subcommand(_ordered, 3, 12, audited=_changes_ordered),
 }
 
 COMMAND: Final[Command] = Command(
@@ -226,7 +237,7 @@ COMMAND: Final[Command] = Command(
     "cluster",
     "Shows and changes this node's place in the cluster.",
     "MEET ip port [bus-port] | NODES | MYID | INFO | SAVECONFIG | FORGET node-id | RESET [SOFT|HARD] | "
-    "LEAVING [yes|no|status] | REPAIR status|now",
+    "LEAVING [yes|no|status] | REPAIR status|now | ORDERED INIT node-id [node-id ...] | ORDERED STATUS",
     "O(nodes)",
     categories=("clusteradmin", "admin", "dangerous"),
     subcommands=_SUBCOMMANDS,

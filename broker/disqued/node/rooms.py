@@ -25,6 +25,7 @@ from disqued.introspection import SUBSYSTEM as INTROSPECTION
 from disqued.leaving import SUBSYSTEM as LEAVING
 from disqued.membership import SUBSYSTEM as MEMBERSHIP
 from disqued.moves import SUBSYSTEM as MOVES
+from disqued.ordered import SUBSYSTEM as ORDERED
 from disqued.patterns import SUBSYSTEM as PATTERNS
 from disqued.persistence import SUBSYSTEM as PERSISTENCE
 from disqued.progress import SUBSYSTEM as PROGRESS
@@ -83,4 +84,5 @@ ROOMS: Final = Rooms(
     INTROSPECTION,
     COUNTS,
     QUERIES,
+    ORDERED,
 )

@@ -205,6 +205,11 @@ class Machine:
         """The consumers in the order of the service queue, to be read."""
         return self._state.service.in_order()
 
+    @property
+    def down(self) -> list[bytes]:
+        """The nodes that are down."""
+        return list(self._state.down)
+
     def consumer(self, name: bytes) -> Consumer | None:
         """A consumer, to be read; None if it is unknown."""
         return self._state.service.by_name.get(name)

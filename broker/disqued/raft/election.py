@@ -3,8 +3,8 @@
 - *Pre-vote*: a replica first asks whether it would win. Nobody changes its term for this, so a replica that was
   partitioned does not depose a working leader when it returns.
 - *Stickiness*: votes and pre-votes are refused while the voter hears the leader, except in a transfer of the
-  leadership. If the leader gets such a request it sends an append to the replica that asks, so that this one learns its
-  leader, or answers with its higher term.
+  leadership, and unless the leader itself asks. If the leader gets such a request it sends an append to the replica
+  that asks, so that this one learns its leader, or answers with its higher term.
 - A vote is given once per term, and only to a candidate whose log has at least everything that may be committed here.
 - A vote counts when it is synced, also the candidate's own.
 - A replica that is not a voter by its own members does not campaign. It gives votes, because the candidate's members
@@ -106,11 +106,19 @@ class Election:
     def refuses_all(self, message: Message) -> bool:
         """Whether a request comes while this replica has a leader. Then its term must not be taken over."""
         core = self._core
-        if message.flag:
+        if message.flag or self._is_resigned(message):
             return False
         if core.role == LEADER and not self._leading.hears_quorum():
             core.follow(core.term, b"")
         return core.role == LEADER or (core.role == FOLLOWER and core.follows_live_leader())
+
+    def _is_resigned(self, message: Message) -> bool:
+        """Whether the leader itself asks for a pre-vote in a later term: it leads this term no more.
+
+        It cannot have asked before it led this term, so a late message says the same.
+        """
+        core = self._core
+        return message.kind == PREVOTE and message.sender == core.leader and message.term > core.term
 
     def refuse(self, message: Message) -> None:
         """Refuse a request. The leader makes itself known to the replica that asks."""

@@ -1,0 +1,242 @@
+"""Agents: a consumer of an ordered queue, as its node sees it, and the clients that it gets jobs for.
+
+All clients of a node that take jobs of a queue are one consumer of its group; in a SINGLE queue each client is one. The
+agent of a consumer tells the group how many jobs it can place (CREDIT), at most once per turn and one request at a
+time. The group answers with the number of jobs that it has assigned to the consumer so far. So the agent knows which
+assignments are still on their way, and a GETJOB that does not wait knows when it has seen all there is.
+
+Assignments come from the replica of this node, or in DELIVER from the leader, numbered, and in order. A job for which
+no client waits any more is given back and does not count as an attempt.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from mypy_extensions import i64, mypyc_attr
+
+from disqued.ordered.delivered import Delivered
+from disqued.ordered.exchange import Exchange, TurnWork
+from disqued.ordered.requests import COMMAND, DONE, GroupClient, Request
+from disqued.ordered.results import unpack
+from disqued.orderedqueue.commands import Credit, Join, Nack
+from disqued.orderedqueue.effects import NO_CONSUMER, NODE_DOWN
+
+MOST_PLACES: Final = 1024
+"""How many jobs an agent asks for at once."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Taker:
+    """Somebody who takes jobs from an agent: a GETJOB."""
+
+    def __init__(self, wanted: i64, *, waits: bool) -> None:
+        self.wanted: i64 = wanted
+        """How many more jobs it takes."""
+        self.waits = waits
+        """Whether it waits for jobs that come later. Otherwise it ends when it has seen what there is."""
+        self.asked: bool = False
+        """Whether a CREDIT that counts it was sent."""
+
+    def is_over(self) -> bool:
+        """Whether it takes no more jobs."""
+        raise NotImplementedError
+
+    def take(self, agent: Agent, job: Delivered) -> None:
+        """Take a job."""
+        raise NotImplementedError
+
+    def seen_all(self, agent: Agent) -> None:
+        """There are no more jobs now, and it does not wait."""
+        raise NotImplementedError
+
+
+class _CreditRequest(Request):
+    """A CREDIT or JOIN of an agent."""
+
+    def __init__(self, agent: Agent, data: bytes, *, joins: bool) -> None:
+        super().__init__(COMMAND, data, 0, repeated=True)
+        self._agent = agent
+        self._joins = joins
+
+    def answered(self, status: i64, data: bytes) -> None:
+        """Note what the group knows now."""
+        self._agent.credited(status, data, joins=self._joins)
+
+
+class _ReturnRequest(Request):
+    """A NACK that gives back a job nobody waits for. Repeated or lost, it does no harm: leases end."""
+
+    def answered(self, status: i64, data: bytes) -> None:
+        """Nothing follows."""
+
+
+class Agent(TurnWork):
+    """One consumer."""
+
+    def __init__(self, exchange: Exchange, client: GroupClient, queue: bytes, consumer: bytes) -> None:
+        super().__init__()
+        self._exchange = exchange
+        self._client = client
+        self.group: i64 = client.group
+        self.queue = queue
+        self.consumer = consumer
+        self.takers: deque[Taker] = deque()
+        self.joined: bool = False
+        self._under_way: bool = False
+        """Whether a CREDIT or JOIN has no answer yet."""
+        self._seen: i64 = 0
+        """How many assignments have come since it joined."""
+        self._placed: i64 = 0
+        """How many of them takers have."""
+        self._credit: i64 = 0
+        """What the group takes for its credit now."""
+        self._expected: i64 = 0
+        """How many assignments there were when the last CREDIT was applied."""
+        self.arriving: deque[Delivered] = deque()
+        """Assigned jobs, the first of which may wait for its body."""
+        self.last_claim: i64 = 0
+        self.used_ms: i64 = exchange.state.now_ms
+
+    # --- takers -------------------------------------------------------------------------------------------------------
+
+    def add(self, taker: Taker) -> None:
+        """Get jobs for somebody."""
+        self.used_ms = self._exchange.state.now_ms
+        self.takers.append(taker)
+        self._exchange.at_turn_end(self)
+
+    def changed(self) -> None:
+        """Takers wait no more: less credit may be right."""
+        self._exchange.at_turn_end(self)
+
+    def _wanted(self) -> i64:
+        """How many more jobs can be placed."""
+        wanted: i64 = 0
+        for taker in self.takers:
+            if not taker.is_over():
+                wanted += taker.wanted
+        return min(max(wanted - len(self.arriving), 0), MOST_PLACES)
+
+    def turn_ends(self) -> None:
+        """Tell the group how many jobs can be placed, if it believes something else."""
+        if self._under_way:
+            return
+        while self.takers and self.takers[0].is_over():
+            self.takers.popleft()
+        if not self.joined:
+            if self.takers:
+                self._send(Join(self.consumer, self._exchange.node_id).encode(), joins=True)
+            return
+        wanted = self._wanted()
+        fresh = False
+        for taker in self.takers:
+            if not taker.asked and not taker.waits and not taker.is_over():
+                fresh = True
+        if wanted == self._credit and not fresh:
+            return
+        for taker in self.takers:
+            taker.asked = True
+        self._credit = wanted
+        self._send(Credit(self.consumer, wanted, self._seen).encode(), joins=False)
+
+    def _send(self, data: bytes, *, joins: bool) -> None:
+        self._under_way = True
+        self._client.submit(_CreditRequest(self, data, joins=joins))
+
+    def credited(self, status: i64, data: bytes, *, joins: bool) -> None:
+        """A CREDIT or JOIN was answered."""
+        self._under_way = False
+        result = unpack(data)
+        if status != DONE:
+            self.forget_credit()
+        elif joins:
+            self.joined = result.code == 0
+            self._seen = 0
+            self._placed = 0
+            self._credit = 0
+            self._expected = 0
+        elif result.code in {NODE_DOWN, NO_CONSUMER}:
+            self.joined = False
+        else:
+            self._expected = max(self._expected, result.value)
+            self._conclude()
+        if status == DONE or self.takers:
+            self._exchange.at_turn_end(self)
+
+    def forget_credit(self) -> None:
+        """The group has a new leader, which does not know the credit."""
+        self._credit = -1
+        for taker in self.takers:
+            taker.asked = False
+        if self.takers:
+            self._exchange.at_turn_end(self)
+
+    def rejoin(self) -> None:
+        """Join the group again before the next CREDIT."""
+        self.joined = False
+        self.forget_credit()
+
+    # --- jobs ---------------------------------------------------------------------------------------------------------
+
+    def assigned(self, job: Delivered) -> None:
+        """The group assigned a job to this consumer; its body may still be missing."""
+        self._seen += 1
+        self.last_claim = job.claim
+        if self._credit > 0:
+            self._credit -= 1
+        self.arriving.append(job)
+        self.place()
+
+    def delivered(self, job: Delivered, number: i64) -> None:
+        """The leader sent an assigned job, with its number since the consumer joined."""
+        if number == self._seen + 1:
+            self.assigned(job)
+
+    def place(self) -> None:
+        """Hand out the jobs whose bodies are here."""
+        arriving = self.arriving
+        while arriving and arriving[0].complete:
+            job = arriving.popleft()
+            self._placed += 1
+            taker = self._next_taker()
+            if taker is None:
+                self._give_back(job)
+            else:
+                taker.wanted -= 1
+                taker.take(self, job)
+        self._conclude()
+        self._exchange.at_turn_end(self)
+
+    def _next_taker(self) -> Taker | None:
+        takers = self.takers
+        while takers:
+            taker = takers[0]
+            if not taker.is_over() and taker.wanted > 0:
+                return taker
+            takers.popleft()
+        return None
+
+    def _give_back(self, job: Delivered) -> None:
+        """Nobody waits for the job."""
+        if job.until_ms == 0:
+            return
+        nack = Nack([int(job.index)], [int(job.claim)])
+        nack.uncounted = True
+        self._client.submit(_ReturnRequest(COMMAND, nack.encode(), self._exchange.state.now_ms + 10_000, repeated=True))
+
+    def _conclude(self) -> None:
+        """Tell those who do not wait that they have seen everything."""
+        if self._under_way or self._placed < self._expected:
+            return
+        for taker in list(self.takers):
+            if taker.asked and not taker.waits and not taker.is_over():
+                taker.seen_all(self)
+
+    def end(self) -> None:
+        """The queue, or the consumer, is gone."""
+        for taker in list(self.takers):
+            if not taker.is_over():
+                taker.seen_all(self)
+        self.takers.clear()

@@ -1,0 +1,243 @@
+"""The catalog: which ordered queues there are, and which replicas their groups have.
+
+It is the machine of group 0. Every replica of that group applies the same entries; all other nodes copy the result
+(`sharing`). Its version is the index of the entry that changed it last, so of two versions the greater one is newer.
+The queues stand in the order of their groups, and groups are numbered from 1 in the order of the entries, so replicas
+that applied the same entries have the same bytes (`encode`).
+
+Entries, versions and messages are JSON: they are few and rare. Names and identities are bytes; in JSON each byte is the
+character of its number (Latin-1).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from mypy_extensions import i64
+
+from disqued.ordered.jobids import SALT_BYTES, group_word
+from disqued.ordered.payload import CATALOG_BYTES, NO_CATALOG
+
+CREATE: Final = "create"
+DROP: Final = "drop"
+REPLICAS: Final = "replicas"
+CATALOG_GROUP: Final = 0
+"""The number of the group that holds the catalog."""
+MAX_REPLICAS: Final = 5
+DONE: Final = b"done"
+EXISTS: Final = b"exists"
+MISSING: Final = b"missing"
+
+
+class MalformedCatalogError(ValueError):
+    """The bytes are no catalog, or no change of one; the text says why."""
+
+
+class QueueOptions:
+    """What QNEW said about a queue; it never changes."""
+
+    def __init__(self, *, single: bool = False, prefetch: int = 0) -> None:
+        self.single = single
+        """Only one consumer gets jobs at a time."""
+        self.prefetch = prefetch
+        """How many jobs a consumer may have at a time; 0 for any number."""
+
+    def fields(self) -> dict[str, Any]:
+        """The options as JSON shows them."""
+        return {"single": self.single, "prefetch": self.prefetch}
+
+
+class OrderedQueue:
+    """One ordered queue in the catalog."""
+
+    def __init__(
+        self, name: bytes, group: i64, options: QueueOptions, replicas: tuple[bytes, ...], lead: bytes, salt: bytes
+    ) -> None:
+        self.name = name
+        self.group: i64 = group
+        self.word = group_word(group)
+        """How the IDs of its jobs name the group."""
+        self.options = options
+        self.replicas = replicas
+        """The identities of its voting replicas when it was made, or as group 0 noted them later."""
+        self.lead = lead
+        """The node that should lead the group at first."""
+        self.salt = salt
+        """Random bytes from which the IDs of its jobs are derived."""
+
+    def fields(self) -> dict[str, Any]:
+        """The queue as JSON shows it."""
+        return {
+            "name": self.name.decode("latin-1"),
+            "group": int(self.group),
+            **self.options.fields(),
+            "replicas": [replica.decode("latin-1") for replica in self.replicas],
+            "lead": self.lead.decode("latin-1"),
+            "salt": self.salt.decode("latin-1"),
+        }
+
+    def encode(self) -> bytes:
+        """The queue as bytes."""
+        return _pack(self.fields())
+
+
+class Catalog:
+    """The ordered queues that a node knows."""
+
+    def __init__(self, identity: bytes = NO_CATALOG) -> None:
+        self.identity = identity
+        """Drawn when the catalog was founded: two catalogs of one cluster are never merged."""
+        self.version: i64 = 0
+        """The index of the last change; 0 while there was none."""
+        self.by_name: dict[bytes, OrderedQueue] = {}
+        self.by_group: dict[int, OrderedQueue] = {}
+        self.by_word: dict[bytes, OrderedQueue] = {}
+        """By the word in IDs."""
+        self.last_group: i64 = 0
+
+    def apply(self, index: i64, data: bytes) -> bytes:
+        """Apply an entry of group 0; returns DONE, EXISTS or MISSING. Bytes that are no change change nothing."""
+        try:
+            change = _object(data)
+            action = change["do"]
+            name = _bytes(change, "name")
+            if action == CREATE:
+                return self._create(index, name, change)
+            if action == DROP:
+                return self._drop(index, name)
+            if action == REPLICAS:
+                return self._set_replicas(index, name, change)
+        except (KeyError, TypeError, ValueError):
+            pass
+        return MISSING
+
+    def _create(self, index: i64, name: bytes, change: dict[str, Any]) -> bytes:
+        before = self.by_name.get(name)
+        if before is not None:
+            return EXISTS
+        queue = _queue(change | {"group": int(self.last_group) + 1})
+        self.last_group = queue.group
+        self._add(queue)
+        self.version = index
+        return DONE
+
+    def _drop(self, index: i64, name: bytes) -> bytes:
+        queue = self.by_name.pop(name, None)
+        if queue is None:
+            return MISSING
+        del self.by_group[int(queue.group)]
+        del self.by_word[queue.word]
+        self.version = index
+        return DONE
+
+    def _set_replicas(self, index: i64, name: bytes, change: dict[str, Any]) -> bytes:
+        queue = self.by_name.get(name)
+        if queue is None or int(change["group"]) != queue.group:
+            return MISSING
+        queue.replicas = _replicas(change)
+        self.version = index
+        return DONE
+
+    def _add(self, queue: OrderedQueue) -> None:
+        self.by_name[queue.name] = queue
+        self.by_group[int(queue.group)] = queue
+        self.by_word[queue.word] = queue
+
+    def take(self, other: Catalog) -> None:
+        """Become equal to another catalog."""
+        self.identity = other.identity
+        self.version = other.version
+        self.last_group = other.last_group
+        self.by_name = other.by_name
+        self.by_group = other.by_group
+        self.by_word = other.by_word
+
+    # --- as bytes -----------------------------------------------------------------------------------------------------
+
+    def encode(self) -> bytes:
+        """The whole catalog; equal catalogs have equal bytes."""
+        queues = [self.by_group[group].fields() for group in sorted(self.by_group)]
+        return _pack(
+            {
+                "identity": self.identity.decode("latin-1"),
+                "version": int(self.version),
+                "last_group": int(self.last_group),
+                "queues": queues,
+            }
+        )
+
+
+def decode(data: bytes) -> Catalog:
+    """The catalog in bytes. Raises MalformedCatalogError."""
+    catalog = Catalog()
+    try:
+        whole = _object(data)
+        catalog.identity = _bytes(whole, "identity")
+        if len(catalog.identity) != CATALOG_BYTES:
+            raise MalformedCatalogError(f"an identity of {len(catalog.identity)} bytes")
+        catalog.version = int(whole["version"])
+        catalog.last_group = int(whole["last_group"])
+        for fields in whole["queues"]:
+            catalog._add(_queue(fields))  # noqa: SLF001 - it is one of this module
+    except (KeyError, TypeError, ValueError) as error:
+        raise MalformedCatalogError(f"no catalog: {error}") from None
+    return catalog
+
+
+def decode_queue(data: bytes) -> OrderedQueue:
+    """The queue in bytes. Raises MalformedCatalogError."""
+    try:
+        return _queue(_object(data))
+    except (KeyError, TypeError, ValueError) as error:
+        raise MalformedCatalogError(f"no queue: {error}") from None
+
+
+def pack_create(name: bytes, options: QueueOptions, replicas: tuple[bytes, ...], lead: bytes, salt: bytes) -> bytes:
+    """The entry that makes a queue. Its group is the next one when the entry is applied."""
+    return _pack({"do": CREATE, **OrderedQueue(name, 0, options, replicas, lead, salt).fields()})
+
+
+def pack_drop(name: bytes) -> bytes:
+    """The entry that removes a queue."""
+    return _pack({"do": DROP, "name": name.decode("latin-1")})
+
+
+def pack_replicas(queue: OrderedQueue, replicas: tuple[bytes, ...]) -> bytes:
+    """The entry that notes which replicas a group has now."""
+    return _pack({**queue.fields(), "do": REPLICAS, "replicas": [one.decode("latin-1") for one in replicas]})
+
+
+def _pack(fields: dict[str, Any]) -> bytes:
+    return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    found = json.loads(data)
+    if not isinstance(found, dict):
+        raise MalformedCatalogError("no object")
+    return found
+
+
+def _bytes(fields: dict[str, Any], key: str) -> bytes:
+    text = fields[key]
+    if not isinstance(text, str):
+        raise MalformedCatalogError(f"{key} is no text")
+    return text.encode("latin-1")
+
+
+def _replicas(fields: dict[str, Any]) -> tuple[bytes, ...]:
+    replicas = fields["replicas"]
+    if not isinstance(replicas, list) or not 0 < len(replicas) <= MAX_REPLICAS:
+        raise MalformedCatalogError("no list of replicas")
+    return tuple([str(one).encode("latin-1") for one in replicas])
+
+
+def _queue(fields: dict[str, Any]) -> OrderedQueue:
+    salt = _bytes(fields, "salt")
+    if len(salt) != SALT_BYTES:
+        raise MalformedCatalogError(f"a salt of {len(salt)} bytes")
+    options = QueueOptions(single=bool(fields["single"]), prefetch=int(fields["prefetch"]))
+    return OrderedQueue(
+        _bytes(fields, "name"), int(fields["group"]), options, _replicas(fields), _bytes(fields, "lead"), salt
+    )

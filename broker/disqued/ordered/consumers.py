@@ -1,0 +1,107 @@
+"""The consumers of this node: one agent per ordered queue, or per client of a SINGLE queue.
+
+The name of a consumer begins with the ID of its node, so every replica knows where it is. An agent that nobody has used
+for a while is forgotten, and its consumer parts from the group.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disqued.core.clients.session import Session
+from disqued.ordered.agents import Agent
+from disqued.ordered.catalog import OrderedQueue
+from disqued.ordered.clients import Clients
+from disqued.ordered.delivered import Delivered
+from disqued.ordered.exchange import Exchange
+from disqued.ordered.queuemachine import Agents
+from disqued.ordered.requests import COMMAND, Request
+from disqued.orderedqueue.commands import Part
+
+UNUSED_MS: Final = 60_000
+
+
+class _PartRequest(Request):
+    """A consumer leaves. If the group never hears of it, leases and `consumer-timeout` end."""
+
+    def answered(self, status: i64, data: bytes) -> None:
+        """Nothing follows."""
+
+
+class Consumers(Agents):
+    """All agents of one node."""
+
+    def __init__(self, exchange: Exchange, clients: Clients) -> None:
+        self._exchange = exchange
+        self._clients = clients
+        self._agents: dict[int, dict[bytes, Agent]] = {}
+        """By group and name of the consumer."""
+        self._of_sessions: dict[int, list[Agent]] = {}
+        """The agents of clients of SINGLE queues, by the number of the session."""
+
+    def of(self, queue: OrderedQueue, session: Session) -> Agent:
+        """The agent that gets jobs of a queue for a client."""
+        node_id = self._exchange.node_id
+        name = node_id
+        if queue.options.single:
+            name = node_id + b"/" + self._exchange.state.incarnation + b"/%d" % session.number
+        of_group = self._agents.setdefault(int(queue.group), {})
+        agent = of_group.get(name)
+        if agent is None:
+            agent = Agent(self._exchange, self._clients.client(queue.group), queue.name, name)
+            of_group[name] = agent
+            if queue.options.single:
+                session.consumes = True
+                self._of_sessions.setdefault(int(session.number), []).append(agent)
+        return agent
+
+    def session_closed(self, session: Session) -> None:
+        """A client that took jobs of SINGLE queues is gone: its consumers leave, and their jobs return."""
+        for agent in self._of_sessions.pop(int(session.number), []):
+            self._end(agent)
+
+    def _end(self, agent: Agent) -> None:
+        of_group = self._agents.get(int(agent.group), {})
+        of_group.pop(agent.consumer, None)
+        agent.end()
+        if agent.joined:
+            deadline_ms = self._exchange.state.now_ms + 60_000
+            request = _PartRequest(COMMAND, Part(agent.consumer).encode(), deadline_ms, repeated=True)
+            self._clients.client(agent.group).submit(request)
+
+    def group_gone(self, group: i64) -> None:
+        """A queue was dropped."""
+        for agent in self._agents.pop(int(group), {}).values():
+            agent.end()
+
+    # --- what the machines say ----------------------------------------------------------------------------------------
+
+    def assigned(self, group: i64, consumer: bytes, job: Delivered) -> None:
+        """A job was assigned to a consumer of this node."""
+        agent = self._agents.get(int(group), {}).get(consumer)
+        if agent is not None:
+            agent.assigned(job)
+
+    def delivered(self, group: i64, consumer: bytes, job: Delivered, number: i64) -> None:
+        """The leader sent a job that was assigned to a consumer of this node."""
+        agent = self._agents.get(int(group), {}).get(consumer)
+        if agent is not None:
+            agent.delivered(job, number)
+
+    def arrived(self, group: i64, consumer: bytes) -> None:
+        """Bodies that were missing are here."""
+        agent = self._agents.get(int(group), {}).get(consumer)
+        if agent is not None:
+            agent.place()
+
+    def rejoin(self, group: i64) -> None:
+        """The group has taken this node for gone, or a new leader is not on a node that this one follows."""
+        for agent in self._agents.get(int(group), {}).values():
+            agent.rejoin()
+
+    def forget_credit(self, group: i64) -> None:
+        """A new leader does not know what the consumers can take."""
+        for agent in self._agents.get(int(group), {}).values():
+            agent.forget_credit()

@@ -1,0 +1,10 @@
+"""The counters of the ordered room."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from disqued.core.telemetry.counter import Counter
+
+MESSAGES_REFUSED: Final = Counter("ordered_messages_refused", "Messages about ordered queues that were malformed.")
+COUNTERS: Final = (MESSAGES_REFUSED,)

@@ -1,0 +1,163 @@
+"""What the parts of the room share: the frames of a turn, what has to run at its end, and which nodes were heard.
+
+During a turn, parts of the room add to payloads by node and message. At the end of the turn everything for one node
+leaves as one frame per message, whatever the groups (`send`). What has work at the end of a turn is a `TurnWork`, which
+runs once per turn however often it was asked to.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64, mypyc_attr
+
+from disqued.core.runtime.outbox import send
+from disqued.core.runtime.state import NodeState
+from disqued.raft.entry import Entry
+
+NODE_BYTES: Final = 40
+SILENT_MS: Final = 1000
+"""A node that was not heard for so long may be gone: requests to it are sent to others, and elections begin."""
+
+
+def node_of(replica: bytes) -> bytes:
+    """The ID of the node of a replica, whose identity is the ID of its node and the identity of its log."""
+    return replica[:NODE_BYTES]
+
+
+def log_of(replica: bytes) -> bytes:
+    """The identity of the log of a replica."""
+    return replica[NODE_BYTES:]
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class TurnWork:
+    """Something that has work at the end of a turn."""
+
+    def __init__(self) -> None:
+        self.listed: bool = False
+
+    def turn_ends(self) -> None:
+        """Do the work."""
+        raise NotImplementedError
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class GroupReplica(TurnWork):
+    """The replica of a group on this node, as the other parts of the room see it."""
+
+    def accept(self, origin: bytes, number: i64, kind: i64, data: bytes) -> None:
+        """Take a request of a node, of this one if `origin` is empty. The answer follows, now or later."""
+        raise NotImplementedError
+
+    def persisted(self, ticket: i64) -> None:
+        """The writes of a batch of the core, and all before them, are synced."""
+        raise NotImplementedError
+
+    def fetched(self, entries: list[Entry], purpose: i64) -> None:
+        """Entries were read from the disk."""
+        raise NotImplementedError
+
+    def snapshot_saved(self, index: i64) -> None:
+        """A snapshot is synced."""
+        raise NotImplementedError
+
+    def wants_snapshot(self) -> None:
+        """A snapshot would free much of the disk."""
+        raise NotImplementedError
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Answered(TurnWork):
+    """Waits for answers to its requests."""
+
+    def answer(self, number: i64, status: i64, data: bytes) -> None:
+        """Take the answer to a request."""
+        raise NotImplementedError
+
+
+class Exchange:
+    """The shared state of the room of one node."""
+
+    def __init__(self, state: NodeState) -> None:
+        self.state = state
+        self.replicas: dict[int, GroupReplica] = {}
+        """The replicas on this node, by group."""
+        self.members: dict[int, tuple[bytes, ...]] = {}
+        """The replicas of each group, as far as known here."""
+        self.numbered: dict[int, Answered] = {}
+        """Who waits for the answer to a request, by its number."""
+        self.heard_ms: dict[bytes, int] = {}
+        """When each node was heard last."""
+        self.leaders: dict[int, bytes] = {}
+        """The node that leads each group, as far as replicas here know."""
+        self.later: list[TurnWork] = []
+        """What goes on in the next turn, because this one has done enough."""
+        self._number: i64 = 0
+        self._work: list[TurnWork] = []
+        self._out: dict[tuple[bytes, int], list[bytes]] = {}
+        """Parts of payloads, by node and message."""
+
+    @property
+    def node_id(self) -> bytes:
+        """The ID of this node."""
+        return self.state.view.node_id
+
+    def next_number(self) -> i64:
+        """The number of a new request of this node."""
+        self._number += 1
+        return self._number
+
+    # --- the end of a turn --------------------------------------------------------------------------------------------
+
+    def at_turn_end(self, work: TurnWork) -> None:
+        """Have something run at the end of this turn."""
+        if not work.listed:
+            work.listed = True
+            self._work.append(work)
+            self.state.ready.turn_work = True
+
+    def next_turn(self, work: TurnWork) -> None:
+        """Have something run at the end of the next turn, which comes at once."""
+        self.later.append(work)
+
+    def run_work(self) -> None:
+        """Run what is listed, and what that lists."""
+        while self._work:
+            listed = self._work
+            self._work = []
+            for work in listed:
+                work.listed = False
+                work.turn_ends()
+
+    # --- messages -----------------------------------------------------------------------------------------------------
+
+    def add(self, node_id: bytes, kind: int, part: bytes) -> None:
+        """Add to the payload of a message to a node."""
+        key = (node_id, kind)
+        parts = self._out.get(key)
+        if parts is None:
+            self._out[key] = [part]
+            self.state.ready.turn_work = True
+        else:
+            parts.append(part)
+
+    def send(self) -> None:
+        """Send the messages of this turn. Those to nodes without a link are lost, as all frames."""
+        if not self._out:
+            return
+        out = self._out
+        self._out = {}
+        state = self.state
+        for (node_id, kind), parts in out.items():
+            peer = state.view.peers.get(node_id)
+            if peer is not None:
+                send(state, peer, state.bus.other(kind, b"".join(parts)))
+
+    # --- who is there -------------------------------------------------------------------------------------------------
+
+    def is_silent(self, node_id: bytes) -> bool:
+        """Whether another node was not heard for a second."""
+        if node_id == self.node_id:
+            return False
+        return self.state.now_ms - self.heard_ms.get(node_id, 0) >= SILENT_MS

@@ -1,0 +1,329 @@
+"""The replicas of this node: which groups it has one of, from the log on its disk and from the catalog.
+
+The identity of a replica is the ID of the node and the identity of its log, so a node that lost its disk has no replica
+that the catalog names. A group begins with a snapshot of the same content at each of its first replicas (index 1, term
+1): the members, and the empty state of its machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from mypy_extensions import i64
+
+from disqued.core.host import disk
+from disqued.core.host.disk import DiskWork
+from disqued.ordered.catalog import CATALOG_GROUP, Catalog, OrderedQueue, decode
+from disqued.ordered.catalogmachine import CatalogMachine
+from disqued.ordered.exchange import SILENT_MS, Exchange
+from disqued.ordered.queuemachine import Agents, QueueMachine, queue_in
+from disqued.ordered.replica import Applier, Replica
+from disqued.ordered.storage import Storage, StorageListener
+from disqued.raft.group import Group
+from disqued.raft.hardstate import HardState
+from disqued.raft.liveness import Liveness
+from disqued.raft.members import Members
+from disqued.raft.message import Message
+from disqued.raft.snapshotmeta import SnapshotMeta
+from disqued.raft.stored import Stored
+from disqued.raft.tuning import Tuning
+from disqued.raftlog.owner import RecoveredGroup
+from disqued.raftlog.tuning import LogTuning
+
+COPY_GROUP: Final = (1 << 32) - 1
+"""Under this number the log keeps a copy of the catalog as the node knew it last, so that the node knows the names of
+the ordered queues as soon as it starts again."""
+FILES: Final = "ordered-"
+"""How the names of the files of the log begin."""
+_FIRST: Final = 1
+"""The index and the term of the snapshot with which a group begins."""
+NO_LOG: Final = bytes(8)
+
+
+class Hosting(StorageListener):
+    """The replicas of one node."""
+
+    def __init__(self, exchange: Exchange, agents: Agents, catalog: Catalog, changed: Callable[[], None]) -> None:
+        self._exchange = exchange
+        self._agents = agents
+        self._catalog = catalog
+        self._changed = changed
+        """Called when the catalog has changed here."""
+        self._storage: Storage | None = None
+        self._opened: bool = False
+        self._waiting: list[Callable[[], None]] = []
+        """Who waits until the log is open."""
+        self._copied: i64 = 0
+        """The version of the catalog in the log."""
+        self._damaged: set[int] = set()
+        """Groups whose records on this disk are damaged: this node may not have a replica under its identity."""
+        self.liveness = Liveness(SILENT_MS)
+        self._tuning = Tuning()
+        self._identities: dict[bytes, bytes] = {}
+        """The replicas that other nodes have, as they said last."""
+        self._machine: CatalogMachine | None = None
+        self.founders = Members(())
+        """The members of group 0, as far as known here."""
+        self._to_begin: tuple[bytes, Members] | None = None
+        self.why_stopped = ""
+        """Why nothing can be written; empty while it can."""
+
+    # --- the log ------------------------------------------------------------------------------------------------------
+
+    @property
+    def log_id(self) -> bytes:
+        """The identity of the log; zeros while it is not open."""
+        return self._storage.log.data_id if self._storage is not None and self._opened else NO_LOG
+
+    @property
+    def identity(self) -> bytes:
+        """The identity of the replicas of this node."""
+        return self._exchange.node_id + self.log_id
+
+    @property
+    def is_founder(self) -> bool:
+        """Whether this node has a replica of group 0."""
+        return CATALOG_GROUP in self._exchange.replicas
+
+    @property
+    def storage(self) -> Storage:
+        """The log. Only for a node that has begun to open it."""
+        assert self._storage is not None
+        return self._storage
+
+    def open_if_there(self) -> None:
+        """Open the log if it has files."""
+        work = DiskWork(disk.LIST, FILES)
+        self._exchange.state.host.disk.perform(work)
+        if work.data:
+            self._open()
+
+    def when_open(self, then: Callable[[], None]) -> None:
+        """Open the log, and do something when it is open."""
+        if self._opened:
+            then()
+            return
+        self._waiting.append(then)
+        if self._storage is None:
+            self._open()
+
+    def _open(self) -> None:
+        state = self._exchange.state
+        tuning = LogTuning(sync_always=True)
+        self._storage = Storage(self._exchange, state.host, self, tuning)
+        self._storage.log.open(state.now_ms)
+
+    @property
+    def wake_ms(self) -> i64:
+        """When the log has something to do by the time; 0 for never."""
+        return 0 if self._storage is None else self._storage.log.wake_ms
+
+    def tick(self) -> None:
+        """Have the log do what is due."""
+        if self._storage is not None and 0 < self._storage.log.wake_ms <= self._exchange.state.now_ms:
+            self._storage.log.tick(self._exchange.state.now_ms)
+
+    def flush(self) -> None:
+        """The turn ends: write everything."""
+        if self._storage is not None:
+            self._storage.flush()
+
+    def group_found(self, group: RecoveredGroup) -> None:
+        """Take up a replica that is on the disk."""
+        number = int(group.group)
+        if group.damaged:
+            self.group_damaged(number, "records are damaged")
+            return
+        if group.snapshot_index == 0:
+            return
+        members = Members.decode(group.snapshot_members)
+        if number == COPY_GROUP:
+            self._copied = group.snapshot_index
+            self.know_founders(members)
+            self._catalog.take(decode(group.snapshot_state))
+            self._changed()
+            return
+        meta = SnapshotMeta(group.snapshot_index, group.snapshot_term, 0, members)
+        changes = [(entry.index, Members.decode(entry.data)) for entry in group.member_entries]
+        stored = Stored(group.hard, meta, group.terms, group.last_index, 0, changes, [])
+        applier: Applier
+        if number == CATALOG_GROUP:
+            applier = self._catalog_machine()
+        else:
+            applier = QueueMachine(self._exchange, self.storage, self._agents, queue_in(group.snapshot_state))
+        applier.restore(group.snapshot_state)
+        self._add(group.group, stored, applier)
+
+    def log_opened(self) -> None:
+        """The log can be used: begin what waited for it."""
+        self._opened = True
+        waiting = self._waiting
+        self._waiting = []
+        for then in waiting:
+            then()
+        self.follow_catalog()
+
+    def group_damaged(self, group: i64, why: str) -> None:
+        """Stop a replica whose records cannot be read."""
+        self._damaged.add(int(group))
+        self._exchange.replicas.pop(int(group), None)
+        self._exchange.state.host.log(
+            "warning", f"Replica of an ordered queue is damaged and out of service: group={group} error={why}"
+        )
+
+    def writes_refused(self, why: str) -> None:
+        """Note that the disk takes no writes."""
+        self.why_stopped = why
+        text = f"Ordered queues cannot be written: error={why}" if why else "Ordered queues are written again"
+        self._exchange.state.host.log("warning" if why else "notice", text)
+
+    def log_failed(self, why: str) -> None:
+        """Stop all replicas: what was not synced may be lost."""
+        self.why_stopped = why
+        self._exchange.state.host.log("warning", f"Ordered queues stop on this node until it restarts: error={why}")
+        for replica in self._exchange.replicas.values():
+            assert isinstance(replica, Replica)
+            replica.stop()
+        self._exchange.replicas.clear()
+
+    # --- groups -------------------------------------------------------------------------------------------------------
+
+    def found(self, members: Members) -> None:
+        """Begin the replica of group 0; the log is open."""
+        self.founders = members
+        self._exchange.members[CATALOG_GROUP] = members.voters
+        if self.is_founder or not members.has(self.identity):
+            return
+        self._begin(CATALOG_GROUP, members, self._catalog_machine(), leads=members.voters[0] == self.identity)
+
+    def _catalog_machine(self) -> CatalogMachine:
+        self._machine = CatalogMachine(self.storage, self._catalog.identity, self._group_0_changed)
+        return self._machine
+
+    def _group_0_changed(self) -> None:
+        """Use the catalog of group 0, unless it only catches up with what this node knew before."""
+        machine = self._machine
+        if machine is not None and machine.catalog.version >= self._catalog.version:
+            self._catalog.take(machine.catalog)
+            self._changed()
+
+    def keep_copy(self) -> None:
+        """Write the catalog to the log if it has changed since."""
+        version = self._catalog.version
+        if self._opened and version > self._copied and self.founders.voters:
+            self._copied = version
+            log = self.storage.log
+            log.install_snapshot(COPY_GROUP, version, 1, self.founders.encode(), self._catalog.encode())
+            self.storage.write_turn()
+
+    def know_founders(self, members: Members) -> None:
+        """Another node told who the members of group 0 are."""
+        self.founders = members
+        self._exchange.members[CATALOG_GROUP] = members.voters
+
+    def follow_catalog(self) -> None:
+        """Begin the replicas that the catalog gives this node, and end those of queues that are gone."""
+        exchange = self._exchange
+        catalog = self._catalog
+        for group, queue in catalog.by_group.items():
+            exchange.members[group] = queue.replicas
+            if self._opened and self.identity in queue.replicas and group not in exchange.replicas:
+                self._begin_queue(queue)
+        for group in [group for group in exchange.members if group != CATALOG_GROUP and group not in catalog.by_group]:
+            del exchange.members[group]
+        for group in [group for group in exchange.replicas if group != CATALOG_GROUP and group not in catalog.by_group]:
+            if group <= catalog.last_group:
+                self._end(group)
+
+    def _begin_queue(self, queue: OrderedQueue) -> None:
+        if int(queue.group) in self._damaged:
+            return
+        applier = QueueMachine(self._exchange, self.storage, self._agents, queue)
+        self._begin(queue.group, Members(queue.replicas), applier, leads=queue.lead == self._exchange.node_id)
+
+    def _begin(self, group: i64, members: Members, applier: Applier, *, leads: bool) -> None:
+        """Begin a group that is new everywhere."""
+        log = self.storage.log
+        hard = HardState(_FIRST, b"")
+        log.save_hard(group, hard)
+        log.install_snapshot(group, _FIRST, _FIRST, members.encode(), applier.snapshot())
+        meta = SnapshotMeta(_FIRST, _FIRST, 0, members)
+        replica = self._add(group, Stored(hard, meta, [], _FIRST, 0, [], []), applier)
+        if leads:
+            replica.campaign()
+
+    def _add(self, group: i64, stored: Stored, applier: Applier) -> Replica:
+        exchange = self._exchange
+        seed = int.from_bytes(exchange.state.host.random_bytes(4), "big")
+        raft = Group(group, self._identity_for_group(), stored, self.liveness, self._tuning, seed)
+        replica = Replica(exchange, self.storage, raft, applier, stored.snapshot.index)
+        exchange.replicas[int(group)] = replica
+        exchange.members[int(group)] = raft.members.voters
+        if group == CATALOG_GROUP:
+            self.founders = raft.members
+        replica.look()
+        return replica
+
+    def _identity_for_group(self) -> bytes:
+        return self._exchange.node_id + self.storage.log.data_id
+
+    def _end(self, group: int) -> None:
+        replica = self._exchange.replicas.pop(group)
+        assert isinstance(replica, Replica)
+        replica.stop()
+        self.storage.log.remove_group(group)
+        self._exchange.leaders.pop(group, None)
+        self.liveness.forget_group(group)
+
+    # --- other nodes --------------------------------------------------------------------------------------------------
+
+    def take_messages(self, group: i64, messages: list[Message]) -> None:
+        """Messages for a replica arrived."""
+        replica = self._exchange.replicas.get(int(group))
+        if isinstance(replica, Replica):
+            replica.take_messages(messages)
+
+    def heard(self, node_id: bytes, log: bytes) -> None:
+        """A node is there, with this log."""
+        now_ms = self._exchange.state.now_ms
+        self._exchange.heard_ms[node_id] = int(now_ms)
+        if log == NO_LOG:
+            return
+        identity = node_id + log
+        former = self._identities.get(node_id)
+        if former is not None and former != identity:
+            self.restarted(node_id)
+        self._identities[node_id] = identity
+        if self.liveness.hear(identity, now_ms):
+            self._look_at([identity], returned=True)
+
+    def look_around(self) -> None:
+        """Find the nodes that have fallen silent."""
+        silent = self.liveness.expire(self._exchange.state.now_ms)
+        if silent:
+            self._look_at(silent, returned=False)
+
+    def restarted(self, node_id: bytes) -> None:
+        """A node started again: whatever it led, it leads no more."""
+        identity = self._identities.pop(node_id, None)
+        if identity is None:
+            return
+        for replica in self._exchange.replicas.values():
+            if isinstance(replica, Replica) and replica.raft.leader == identity:
+                self.liveness.deny(identity, replica.group, replica.raft.term)
+                replica.look()
+        self._look_at([identity], returned=True)
+
+    def _look_at(self, identities: list[bytes], *, returned: bool) -> None:
+        """Have the groups with these replicas look at who is there."""
+        now_ms = self._exchange.state.now_ms
+        for replica in self._exchange.replicas.values():
+            if not isinstance(replica, Replica):
+                continue
+            members = replica.raft.members
+            for identity in identities:
+                if members.has(identity):
+                    if returned:
+                        replica.raft.node_returned(identity, now_ms)
+                    replica.look()

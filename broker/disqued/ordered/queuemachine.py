@@ -1,0 +1,259 @@
+"""The machine of an ordered queue on this node, and what the node does with its effects.
+
+Every replica applies the same entries, so every replica knows which consumer gets which job. The replica on the node of
+the consumer hands the job out. If that node has no replica, the leader sends the job (DELIVER). All others only record
+the lease (`docs/architecture/ordered-queues.md`).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from typing import Final
+
+from mypy_extensions import i64, mypyc_attr
+
+from disqued.bus import kinds
+from disqued.ordered.catalog import OrderedQueue, decode_queue
+from disqued.ordered.delivered import Delivered
+from disqued.ordered.deliverypayload import pack_delivery, pack_wake
+from disqued.ordered.exchange import Exchange, node_of
+from disqued.ordered.reading import Reading, unpack_question
+from disqued.ordered.replica import Applier
+from disqued.ordered.results import pack
+from disqued.ordered.storage import TO_DELIVER, Storage
+from disqued.orderedqueue import commands
+from disqued.orderedqueue.add import ADD
+from disqued.orderedqueue.effects import OK, Assigned, Effects
+from disqued.orderedqueue.encoding import Reader
+from disqued.orderedqueue.machine import Machine, restore
+from disqued.orderedqueue.options import QueueOptions
+from disqued.raft.entry import EMPTY, Entry
+
+_OF_CONSUMERS: Final = (commands.CREDIT, commands.JOIN, commands.PART, commands.NODE)
+_HEAD: Final = struct.Struct(">I")
+"""The length of the queue before the state of its machine."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Agents:
+    """The agents of this node, as far as machines are concerned."""
+
+    def assigned(self, group: i64, consumer: bytes, job: Delivered) -> None:
+        """A job was assigned to a consumer of this node; its body may follow."""
+        raise NotImplementedError
+
+    def arrived(self, group: i64, consumer: bytes) -> None:
+        """Bodies that were missing are here."""
+        raise NotImplementedError
+
+    def rejoin(self, group: i64) -> None:
+        """The group has taken this node for gone: its consumers must join again."""
+        raise NotImplementedError
+
+    def forget_credit(self, group: i64) -> None:
+        """A new leader does not know what the consumers can take."""
+        raise NotImplementedError
+
+
+def queue_in(state: bytes) -> OrderedQueue:
+    """The queue whose machine a state is of. Raises MalformedCatalogError."""
+    (size,) = _HEAD.unpack_from(state)
+    return decode_queue(state[_HEAD.size : _HEAD.size + size])
+
+
+class _Missing:
+    """An assigned job whose body must be read from the disk."""
+
+    def __init__(self, job: Delivered, consumer: bytes, time_ms: i64, number: i64, *, here: bool) -> None:
+        self.job = job
+        self.consumer = consumer
+        self.time_ms: i64 = time_ms
+        self.number: i64 = number
+        self.here = here
+        """Whether the consumer is one of this node."""
+
+
+class QueueMachine(Applier):
+    """The machine of one queue."""
+
+    def __init__(self, exchange: Exchange, storage: Storage, agents: Agents, queue: OrderedQueue) -> None:
+        self._exchange = exchange
+        self._storage = storage
+        self._agents = agents
+        self.queue = queue
+        self.group: i64 = queue.group
+        options = QueueOptions(queue.name, single=queue.options.single, prefetch=queue.options.prefetch)
+        self.machine = Machine(options)
+        self._leads: bool = False
+        self._missing: deque[_Missing] = deque()
+        """In the order of the assignments."""
+        self._fetching: bool = False
+
+    # --- entries ------------------------------------------------------------------------------------------------------
+
+    def apply(self, entry: Entry, *, leads: bool) -> bytes:
+        """Apply an entry, and carry out its effects."""
+        self._leads = leads
+        if entry.kind == EMPTY:
+            effects = self.machine.new_leader(entry.index, entry.time_ms)
+            self._agents.forget_credit(self.group)
+            self._storage.log.release(self.group, entry.index)
+            for consumer in self.machine.consumers():
+                self._wake(consumer.agent)
+        else:
+            effects = self.machine.apply(entry.index, entry.time_ms, entry.data)
+            kind = entry.data[0] if entry.data else 0
+            if kind != ADD or effects.code != OK or effects.known is not None:
+                self._storage.log.release(self.group, entry.index)
+            if kind == commands.CREDIT:
+                self._count_assigned(entry.data, effects)
+            if kind == commands.NODE and effects.code == OK:
+                self._node_returned(entry.data)
+            if kind in _OF_CONSUMERS or effects.parted:
+                self._look_for_consumers()
+        if effects.assigned:
+            for assigned in effects.assigned:
+                self._hand_out(assigned, entry)
+            self._fetch()
+        for ended in effects.ended:
+            if not self._is_missing(ended.index):
+                self._storage.log.release(self.group, ended.index)
+        return pack(effects)
+
+    def _count_assigned(self, data: bytes, effects: Effects) -> None:
+        """Have the result of a CREDIT say how many jobs were assigned to the consumer so far."""
+        reader = Reader(data)
+        reader.number()
+        consumer = self.machine.consumer(commands.read_credit(reader).consumer)
+        effects.value = 0 if consumer is None else consumer.assigned
+
+    def _node_returned(self, data: bytes) -> None:
+        """A node that was down for the machine is there: its consumers must join again."""
+        reader = Reader(data)
+        reader.number()
+        node = commands.read_node(reader)
+        if node.up and node.agent == self._exchange.node_id:
+            self._agents.rejoin(self.group)
+        elif node.up:
+            self._wake(node.agent)
+
+    def _wake(self, node_id: bytes) -> None:
+        """Have the consumers of a node without a replica say again how many jobs they can take."""
+        if self._leads and not self._has_replica(node_id) and node_id != self._exchange.node_id:
+            self._exchange.add(node_id, kinds.DELIVER, pack_wake(int(self.group), node_id))
+
+    def _look_for_consumers(self) -> None:
+        """See whether other nodes have consumers: their replicas must learn at once what is committed."""
+        own = self._exchange.node_id
+        self.eager = any(node_of(consumer.name) != own for consumer in self.machine.consumers())
+
+    # --- jobs ---------------------------------------------------------------------------------------------------------
+
+    def _hand_out(self, assigned: Assigned, entry: Entry) -> None:
+        """Give a job to its consumer, if that is the task of this replica."""
+        consumer = assigned.consumer
+        node_id = node_of(consumer)
+        here = node_id == self._exchange.node_id
+        if not here and not (self._leads and not self._has_replica(node_id)):
+            return
+        job = Delivered(assigned)
+        found = entry if entry.index == assigned.index else self._storage.log.read(self.group, assigned.index)
+        known = self.machine.consumer(consumer)
+        number: i64 = 0 if known is None else known.assigned
+        missing = _Missing(job, consumer, entry.time_ms, number, here=here)
+        if found is not None:
+            self._fill(missing, found)
+        if here:
+            self._agents.assigned(self.group, consumer, job)
+        elif found is not None and not self._missing:
+            self._deliver(missing, found)
+        if found is None or (self._missing and not here):
+            self._missing.append(missing)
+
+    def _has_replica(self, node_id: bytes) -> bool:
+        replicas = self._exchange.members.get(int(self.group), ())
+        return any(node_of(replica) == node_id for replica in replicas)
+
+    def _is_missing(self, index: i64) -> bool:
+        """Whether the body of a job that ended must still be read, because the job was delivered at most once."""
+        return any(missing.job.index == index for missing in self._missing)
+
+    def _fill(self, missing: _Missing, entry: Entry) -> None:
+        missing.job.fill(entry.data, missing.time_ms)
+
+    def _deliver(self, missing: _Missing, entry: Entry) -> None:
+        """Send a job to the node of its consumer."""
+        part = pack_delivery(
+            int(self.group), missing.consumer, int(missing.number), missing.job, missing.time_ms, entry.data
+        )
+        self._exchange.add(node_of(missing.consumer), kinds.DELIVER, part)
+
+    def _fetch(self) -> None:
+        """Read the body of the first job that misses it."""
+        if self._missing and not self._fetching:
+            self._fetching = True
+            index = self._missing[0].job.index
+            replica = self._exchange.replicas[int(self.group)]
+            self._storage.fetch(replica, self.group, index, index, TO_DELIVER)
+
+    def body_read(self, entries: list[Entry]) -> None:
+        """Bodies were read from the disk."""
+        self._fetching = False
+        by_index = {int(entry.index): entry for entry in entries}
+        missing = self._missing
+        while missing:
+            first = missing[0]
+            entry = by_index.get(int(first.job.index)) or self._storage.log.read(self.group, first.job.index)
+            if entry is None:
+                break
+            missing.popleft()
+            self._fill(first, entry)
+            if first.here:
+                self._agents.arrived(self.group, first.consumer)
+            else:
+                self._deliver(first, entry)
+            if not self.machine.has(first.job.index):
+                self._storage.log.release(self.group, first.job.index)
+        self._fetch()
+
+    # --- the rest -----------------------------------------------------------------------------------------------------
+
+    def read(self, question: bytes, entries: dict[int, Entry]) -> tuple[bytes, list[int]]:
+        """Answer a question."""
+        reading = Reading(self.queue, self.machine, entries, self._exchange.state.now_ms)
+        answer = reading.answer(unpack_question(question))
+        return answer, reading.missing
+
+    def snapshot(self) -> bytes:
+        """The queue, and the state of the machine."""
+        queue = self.queue.encode()
+        return _HEAD.pack(len(queue)) + queue + self.machine.snapshot()
+
+    def restore(self, state: bytes) -> None:
+        """Take another state."""
+        (size,) = _HEAD.unpack_from(state)
+        self.machine = restore(state[_HEAD.size + size :])
+        self._look_for_consumers()
+
+    def led(self, *, leads: bool, leader: bytes) -> None:  # noqa: ARG002 - who leads does not matter
+        """Note whether this node leads."""
+        self._leads = leads
+
+    def watch_nodes(self) -> list[bytes]:
+        """NODE for each node with consumers that is silent, or that is down for the machine and is there."""
+        exchange = self._exchange
+        down = self.machine.down
+        agents = dict.fromkeys([consumer.agent for consumer in self.machine.consumers()])
+        gone = [node_id for node_id in agents if node_id not in down and exchange.is_silent(node_id)]
+        back = [node_id for node_id in down if not exchange.is_silent(node_id)]
+        told = [commands.Node(node_id, up=False).encode() for node_id in gone]
+        return told + [commands.Node(node_id, up=True).encode() for node_id in back]
+
+    def deadline_ms(self) -> i64:
+        """When a TIME must be proposed."""
+        return self.machine.due_ms()
+
+    def due(self) -> bytes:
+        """The command that only says what time it is."""
+        return commands.encode_time()

@@ -1,0 +1,427 @@
+"""A replica on this node: drives the Raft core of one group, its log on disk, and its machine.
+
+At the end of each turn the replica takes the batches of its core (`raft.batch`) and carries them out in their order:
+what must be written goes to the log that all groups share, messages go into the frames of this turn, and committed
+entries are applied to the machine. A proposal is answered when its entry is applied. If another leader replaced the
+entry before it was committed, it took no effect, and the request is sent to that leader.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from mypy_extensions import i64, mypyc_attr
+
+from disqued.bus import kinds
+from disqued.core.timers.alarm import Alarm
+from disqued.errors import ReplyError
+from disqued.ordered.exchange import Exchange, GroupReplica, log_of, node_of
+from disqued.ordered.payload import Answered, pack_answered, pack_messages
+from disqued.ordered.requests import COMMAND, DONE, NOT_LEADER, READ, REFUSED, UNKNOWN
+from disqued.ordered.storage import TO_APPLY, TO_DELIVER, TO_READ, TO_SEND, Storage
+from disqued.raft.batch import Batch
+from disqued.raft.codec import encode
+from disqued.raft.entry import EMPTY, MEMBERS, Entry
+from disqued.raft.group import Group
+from disqued.raft.message import Message
+from disqued.raft.snapshotmeta import SnapshotMeta
+
+MOST_ROUNDS: Final = 100
+"""How often the disk is asked for one question; it returns a few megabytes at a time."""
+MOST_APPLIED: Final = 2000
+"""How many entries are applied in one turn; the rest follows in the next one."""
+
+
+class Proposal:
+    """A request whose entry is not applied yet."""
+
+    def __init__(self, term: i64, origin: bytes, number: i64) -> None:
+        self.term: i64 = term
+        self.origin = origin
+        """The node that asked; empty for this one."""
+        self.number: i64 = number
+        """0 if nobody waits for the result."""
+
+
+class Question:
+    """A question that is being answered."""
+
+    def __init__(self, origin: bytes, number: i64, data: bytes) -> None:
+        self.origin = origin
+        self.number: i64 = number
+        self.data = data
+        self.entries: dict[int, Entry] = {}
+        """What was read for it from the disk."""
+        self.rounds: i64 = 0
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Applier:
+    """The machine of a group, and what the room does with its effects."""
+
+    eager: bool = False
+    """Whether the other replicas must learn at once what is committed, because they have consumers."""
+
+    def apply(self, entry: Entry, *, leads: bool) -> bytes:
+        """Apply a command. Returns the result for the node that proposed it."""
+        raise NotImplementedError
+
+    def read(self, question: bytes, entries: dict[int, Entry]) -> tuple[bytes, list[int]]:
+        """The answer to a question, and the indexes of entries that must be read first. Raises ReplyError.
+
+        `entries` are those that were read for it already. While some are missing, the answer is of no use.
+        """
+        raise NotImplementedError
+
+    def snapshot(self) -> bytes:
+        """The state of the machine."""
+        raise NotImplementedError
+
+    def restore(self, state: bytes) -> None:
+        """Replace the state of the machine."""
+        raise NotImplementedError
+
+    def led(self, *, leads: bool, leader: bytes) -> None:
+        """Another node leads the group now (empty: none), or this one does (`leads`)."""
+
+    def watch_nodes(self) -> list[bytes]:
+        """The commands to propose because nodes are gone or have returned, while this node leads."""
+        return []
+
+    def deadline_ms(self) -> i64:
+        """When `due` wants to be called while this node leads; 0 for never."""
+        return 0
+
+    def due(self) -> bytes:
+        """The deadline has come: the command to propose."""
+        raise NotImplementedError
+
+    def body_read(self, entries: list[Entry]) -> None:
+        """Entries that the machine asked for were read from the disk."""
+        raise NotImplementedError
+
+
+class _Wake(Alarm):
+    """Wakes a replica."""
+
+    def __init__(self, replica: Replica) -> None:
+        super().__init__()
+        self._replica = replica
+
+    def ring(self, state: object) -> None:  # noqa: ARG002 - the replica knows its node
+        """Have it look at its deadlines."""
+        self._replica.wake()
+
+
+class Replica(GroupReplica):
+    """The replica of one group."""
+
+    def __init__(self, exchange: Exchange, storage: Storage, raft: Group, applier: Applier, applied: i64) -> None:
+        super().__init__()
+        self._exchange = exchange
+        self._storage = storage
+        self.raft = raft
+        self.applier = applier
+        self.group: i64 = raft.group
+        self.applied: i64 = applied
+        """The index of the last entry that was applied."""
+        self._applied_time_ms: i64 = 0
+        self._committed: i64 = applied
+        self._proposals: dict[int, Proposal] = {}
+        """By the index of their entries."""
+        self._questions: list[Question] = []
+        """Those that wait for the disk."""
+        self._reads: dict[int, tuple[bytes, int]] = {}
+        """Who waits for which confirmed read: the node and the number of its request, by token."""
+        self._confirmed: deque[tuple[i64, i64]] = deque()
+        """Confirmed reads: the token, and the index that must be applied first."""
+        self._watch: bool = False
+        """This node has begun to lead, and has not looked at the nodes of consumers."""
+        self._fetching: bool = False
+        self._to_apply: dict[int, Entry] = {}
+        """Committed entries that were read from the disk."""
+        self._saving: SnapshotMeta | None = None
+        """The snapshot that is being written."""
+        self.stopped: bool = False
+        self._due_ms: i64 = 0
+        """The deadline of the machine that has been proposed for."""
+        self._wake = _Wake(self)
+
+    # --- requests -----------------------------------------------------------------------------------------------------
+
+    def accept(self, origin: bytes, number: i64, kind: i64, data: bytes) -> None:
+        """Take a request."""
+        if kind == COMMAND:
+            self.propose(origin, number, data)
+            return
+        if not self.raft.is_leader:
+            self._not_leader(origin, number)
+            return
+        if kind == READ:
+            self._read(Question(origin, number, data))
+            return
+        self._reads[int(number)] = (origin, int(number))
+        if not self.raft.read(number, self._exchange.state.now_ms):
+            del self._reads[int(number)]
+            self._not_leader(origin, number)
+        self._exchange.at_turn_end(self)
+
+    def propose(self, origin: bytes, number: i64, data: bytes) -> None:
+        """Propose a command; `number` is 0 if nobody waits for the result."""
+        index = self.raft.propose(data, self._exchange.state.now_ms)
+        if index == 0:
+            if number != 0:
+                self._not_leader(origin, number)
+            return
+        if number != 0:
+            self._proposals[int(index)] = Proposal(self.raft.term, origin, number)
+        self._exchange.at_turn_end(self)
+
+    def _not_leader(self, origin: bytes, number: i64) -> None:
+        leader = self.raft.leader
+        self._answer(origin, number, NOT_LEADER, node_of(leader) if leader and not self.raft.is_leader else b"")
+
+    def _read(self, question: Question) -> None:
+        """Answer a question, or read first what the answer needs."""
+        origin, number, entries = question.origin, question.number, question.entries
+        try:
+            answer, missing = self.applier.read(question.data, entries)
+            for index in missing:
+                entry = self._storage.log.read(self.group, index)
+                if entry is not None:
+                    entries[index] = entry
+            if missing and missing[-1] in entries:
+                answer, missing = self.applier.read(question.data, entries)
+        except ReplyError as error:
+            self._answer(origin, number, REFUSED, error.text.encode("utf-8", "surrogateescape"))
+            return
+        left = [index for index in missing if index not in entries]
+        if left and question.rounds < MOST_ROUNDS:
+            question.rounds += 1
+            self._questions.append(question)
+            self._storage.fetch(self, self.group, left[0], max(left[0], left[-1]), TO_READ)
+        else:
+            self._answer(origin, number, DONE, answer)
+
+    def _answer(self, origin: bytes, number: i64, status: i64, data: bytes) -> None:
+        if origin:
+            self._exchange.add(origin, kinds.PROPOSED, pack_answered(Answered(int(number), int(status), data)))
+            return
+        waiting = self._exchange.numbered.get(int(number))
+        if waiting is not None:
+            waiting.answer(number, status, data)
+
+    # --- messages -----------------------------------------------------------------------------------------------------
+
+    def take_messages(self, messages: list[Message]) -> None:
+        """Messages of other replicas arrived."""
+        now_ms = self._exchange.state.now_ms
+        for message in messages:
+            self.raft.step(message, now_ms)
+        self._exchange.at_turn_end(self)
+
+    def persisted(self, ticket: i64) -> None:
+        """The writes of a batch are synced."""
+        self.raft.persisted(ticket)
+        self._exchange.at_turn_end(self)
+
+    def look(self) -> None:
+        """Nodes fell silent, or are heard again."""
+        self.raft.tick(self._exchange.state.now_ms)
+        self._watch_nodes()
+        self._exchange.at_turn_end(self)
+
+    def _watch_nodes(self) -> None:
+        """Have the machine know which nodes are gone."""
+        if self.raft.is_confirmed and self.applied >= self._committed:
+            for command in self.applier.watch_nodes():
+                self.propose(b"", 0, command)
+
+    def campaign(self) -> None:
+        """Ask for votes at once, in a new group."""
+        self.raft.campaign(self._exchange.state.now_ms)
+        self._exchange.at_turn_end(self)
+
+    def stop(self) -> None:
+        """Do nothing more."""
+        self._exchange.state.lifecycle.timers.disarm(self._wake)
+        for proposal in self._proposals.values():
+            self._answer(proposal.origin, proposal.number, UNKNOWN, b"")
+        self._proposals = {}
+        self.stopped = True
+
+    def snapshot_saved(self, index: i64) -> None:
+        """A snapshot is synced: the core can forget the entries before."""
+        meta = self._saving
+        if meta is not None and meta.index == index:
+            self._saving = None
+            self.raft.compacted(meta)
+            self._exchange.at_turn_end(self)
+
+    def wants_snapshot(self) -> None:
+        """Write a snapshot of the machine as it is now."""
+        if self._saving is not None or self.applied <= self.raft.snapshot.index:
+            return
+        meta = self.raft.snapshot_meta(self.applied, self._applied_time_ms)
+        self._saving = meta
+        self._storage.log.save_snapshot(
+            self.group, meta.index, meta.term, meta.members.encode(), self.applier.snapshot()
+        )
+        self._storage.write_turn()
+        self._exchange.at_turn_end(self)
+
+    def wake(self) -> None:
+        """A deadline has come."""
+        now_ms = self._exchange.state.now_ms
+        deadline_ms = self.raft.deadline_ms()
+        if 0 < deadline_ms <= now_ms:
+            self.raft.tick(now_ms)
+        self._keep_time()
+        self._exchange.at_turn_end(self)
+
+    def _keep_time(self) -> None:
+        """Propose what the machine has to do at this time, once."""
+        if not self.raft.is_leader:
+            return
+        due_ms = self.applier.deadline_ms()
+        if 0 < due_ms <= self._exchange.state.now_ms and due_ms != self._due_ms:
+            self._due_ms = due_ms
+            self.propose(b"", 0, self.applier.due())
+
+    # --- the end of a turn --------------------------------------------------------------------------------------------
+
+    def turn_ends(self) -> None:
+        """Carry out the batches of the core, and apply what is committed."""
+        if self.stopped:
+            return
+        batch = self.raft.take()
+        while batch is not None:
+            self._carry_out(batch)
+            batch = self.raft.take()
+        self._apply()
+        self._arm()
+
+    def _carry_out(self, batch: Batch) -> None:
+        log = self._storage.log
+        if batch.hard is not None:
+            log.save_hard(self.group, batch.hard)
+        if batch.entries:
+            log.append(self.group, batch.entries)
+        if batch.writes:
+            self._storage.wrote(self, batch.ticket)
+        if batch.messages:
+            self._send(batch.messages)
+        self._committed = batch.committed
+        for token, index in batch.reads:
+            self._confirmed.append((token, index))
+        for low, high in batch.fetches:
+            self._storage.fetch(self, self.group, low, high, TO_SEND)
+        if batch.changed:
+            self._role_changed()
+
+    def _send(self, messages: list[Message]) -> None:
+        """Send messages, those for one replica together."""
+        by_replica: dict[bytes, list[Message]] = {}
+        for message in messages:
+            by_replica.setdefault(message.to, []).append(message)
+        for to, some in by_replica.items():
+            part = pack_messages(log_of(self.raft.replica), log_of(to), encode(self.group, some))
+            self._exchange.add(node_of(to), kinds.RAFT, part)
+
+    def _role_changed(self) -> None:
+        leads = self.raft.is_leader
+        self._due_ms = 0
+        self.applier.led(leads=leads, leader=node_of(self.raft.leader))
+        self._exchange.leaders[int(self.group)] = node_of(self.raft.leader)
+
+    def _apply(self) -> None:
+        """Apply committed entries, as many as a turn may."""
+        raft = self.raft
+        leads = raft.is_leader
+        until: i64 = min(self._committed, self.applied + MOST_APPLIED)
+        while self.applied < until:
+            index: i64 = self.applied + 1
+            entry = self._to_apply.pop(int(index), None)
+            if entry is None:
+                entry = self._storage.log.read(self.group, index)
+            if entry is None:
+                if not self._fetching:
+                    self._fetching = True
+                    self._storage.fetch(self, self.group, index, until, TO_APPLY)
+                break
+            self.applied = index
+            self._applied_time_ms = entry.time_ms
+            self._apply_one(entry, leads=leads)
+        if self._confirmed:
+            self._answer_reads()
+        if self.applied < self._committed and not self._fetching:
+            self._exchange.next_turn(self)
+        if leads:
+            if raft.eager_commit != self.applier.eager:
+                raft.eager_commit = self.applier.eager
+            if self._watch and raft.is_confirmed and self.applied == self._committed:
+                self._watch = False
+                self._watch_nodes()
+            self._keep_time()
+
+    def _apply_one(self, entry: Entry, *, leads: bool) -> None:
+        result = b""
+        if entry.kind == MEMBERS:
+            self._storage.log.release(self.group, entry.index)
+        else:
+            result = self.applier.apply(entry, leads=leads)
+            if entry.kind == EMPTY and leads:
+                self._watch = True
+        proposal = self._proposals.pop(int(entry.index), None)
+        if proposal is None:
+            return
+        if proposal.term == entry.term:
+            self._answer(proposal.origin, proposal.number, DONE, result)
+        else:
+            self._not_leader(proposal.origin, proposal.number)
+
+    def fetched(self, entries: list[Entry], purpose: i64) -> None:
+        """Entries were read from the disk."""
+        if purpose == TO_SEND:
+            if entries:
+                self.raft.fetched(entries[0].index, entries)
+        elif purpose == TO_DELIVER:
+            self.applier.body_read(entries)
+        elif purpose == TO_READ:
+            questions = self._questions
+            self._questions = []
+            for question in questions:
+                question.entries.update({int(entry.index): entry for entry in entries})
+                self._read(question)
+        else:
+            self._fetching = False
+            for entry in entries:
+                self._to_apply[int(entry.index)] = entry
+        self._exchange.at_turn_end(self)
+
+    def _answer_reads(self) -> None:
+        waiting: deque[tuple[i64, i64]] = deque()
+        for token, index in self._confirmed:
+            if index > self.applied:
+                waiting.append((token, index))
+                continue
+            origin, number = self._reads.pop(int(token))
+            if index == 0:
+                self._not_leader(origin, number)
+            else:
+                self._answer(origin, number, DONE, b"")
+        self._confirmed = waiting
+
+    def _arm(self) -> None:
+        """Wake up for the next deadline of the core or of the machine."""
+        deadline_ms = self.raft.deadline_ms()
+        if self.raft.is_leader:
+            due_ms = self.applier.deadline_ms()
+            if due_ms > 0 and due_ms != self._due_ms and (deadline_ms == 0 or due_ms < deadline_ms):
+                deadline_ms = due_ms
+        timers = self._exchange.state.lifecycle.timers
+        if deadline_ms > 0:
+            timers.arm(self._wake, max(deadline_ms, self._exchange.state.now_ms))
+        elif self._wake.awake_ms != 0:
+            timers.disarm(self._wake)

@@ -1,0 +1,237 @@
+"""The ordered room of one node: its replicas, the catalog, and the requests and consumers of its clients.
+
+A node without a catalog does nothing: it has no file, sends no message and has no timer. It learns a catalog by the
+founding of group 0 (`founding`), or from another member (BEAT tells versions, CATALOG the content). Then it opens its
+log, begins the replicas that the catalog gives it, and takes over the commands about ordered queues (`commands`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from mypy_extensions import i64
+
+from disqued.bus import kinds
+from disqued.core.clients.session import Session
+from disqued.core.cluster.peer import Peer
+from disqued.core.runtime.outbox import send
+from disqued.core.runtime.room import Room
+from disqued.core.runtime.state import NodeState
+from disqued.errors import CommandSyntaxError
+from disqued.ordered.catalog import CATALOG_GROUP, Catalog, MalformedCatalogError, decode
+from disqued.ordered.choosing import Candidate
+from disqued.ordered.clients import Clients
+from disqued.ordered.consumers import Consumers
+from disqued.ordered.exchange import Exchange, node_of
+from disqued.ordered.founding import Foundation
+from disqued.ordered.hosting import Hosting
+from disqued.ordered.jobids import group_of, index_of
+from disqued.ordered.payload import NO_CATALOG, Beat, Told, pack_beat, pack_catalog
+from disqued.raft.members import Members
+
+NAME: Final = "ordered"
+ASK_EVERY_MS: Final = 500
+"""How often a newer catalog is asked for."""
+
+Alternative: TypeAlias = Callable[[NodeState, Session, list[bytes]], bool]
+"""Runs a request if it is about ordered queues; False if it is not."""
+
+
+class OrderedRoom(Room):
+    """The ordered queues, as one node has them."""
+
+    def __init__(
+        self, state: NodeState, alternatives: dict[bytes, Alternative], subcommands: dict[bytes, Alternative]
+    ) -> None:
+        super().__init__(state)
+        self.exchange = Exchange(state)
+        self.catalog = Catalog()
+        self.clients = Clients(self.exchange)
+        self.consumers = Consumers(self.exchange, self.clients)
+        self.hosting = Hosting(self.exchange, self.consumers, self.catalog, self.catalog_changed)
+        self.beats: dict[bytes, Beat] = {}
+        """What each node said last."""
+        self.conflict = b""
+        """The identity of another catalog that a member knows; empty if there is none."""
+        self.foundation = Foundation(self.exchange, self.hosting, self.catalog, self.clients)
+        self._alternatives = alternatives
+        """What commands do with ordered queues, by the name of the command."""
+        self._rerouted: bool = False
+        self._subcommands = subcommands
+        """Those of CLUSTER ORDERED."""
+        self.on_catalog: list[Callable[[], bool]] = []
+        """Called when the catalog has changed, until they return True."""
+        self._asked_ms: i64 = 0
+
+    @property
+    def has_catalog(self) -> bool:
+        """Whether this node knows a catalog."""
+        return self.catalog.identity != NO_CATALOG
+
+    def count_heard(self, replicas: tuple[bytes, ...]) -> int:
+        """How many of the nodes with these replicas are there."""
+        return sum(1 for replica in replicas if not self.exchange.is_silent(node_of(replica)))
+
+    # --- events -------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Take up the replicas that are on the disk."""
+        self.hosting.open_if_there()
+
+    def turn_ends(self) -> None:
+        """Carry out what the groups decided in this turn, and send their messages."""
+        state = self.state
+        while state.ready.turn_work:
+            state.ready.turn_work = False
+            self.exchange.run_work()
+            self.hosting.flush()
+        self.exchange.send()
+        state.ready.turn_work = False
+
+    def deadline_ms(self) -> i64:
+        """At once while replicas have more to apply."""
+        return self.state.now_ms if self.exchange.later else self.hosting.wake_ms
+
+    def due(self) -> None:
+        """Go on with what was too much for one turn."""
+        later = self.exchange.later
+        self.exchange.later = []
+        for work in later:
+            self.exchange.at_turn_end(work)
+        self.hosting.tick()
+
+    def cron(self) -> None:
+        """Say that this node is there, and look whether the others are."""
+        if self.has_catalog and not self.state.loading:
+            self._beat()
+            self.hosting.look_around()
+            self.foundation.repeat()
+            self.hosting.keep_copy()
+
+    def peer_restarted(self, peer: Peer) -> None:
+        """A node started again: it leads nothing."""
+        self.beats.pop(peer.id, None)
+        self.hosting.restarted(peer.id)
+
+    def peer_forgotten(self, peer: Peer) -> None:
+        """A node is no longer a member."""
+        self.beats.pop(peer.id, None)
+
+    def consumer_gone(self, session: Session) -> None:
+        """A client that took jobs of SINGLE queues is gone."""
+        self.consumers.session_closed(session)
+
+    def queue_of(self, job_id: bytes) -> bytes:
+        """The ordered queue of a job; empty if it is of none."""
+        queue = self.catalog.by_word.get(group_of(job_id))
+        return b"" if queue is None or index_of(job_id) == 0 else queue.name
+
+    def ordered_queues(self, session: Session, words: list[bytes]) -> None:
+        """CLUSTER ORDERED."""
+        run = self._subcommands.get(words[0].upper())
+        if run is None or not run(self.state, session, words):
+            raise CommandSyntaxError
+
+    # --- the catalog --------------------------------------------------------------------------------------------------
+
+    def catalog_changed(self) -> None:
+        """The catalog here is newer than before."""
+        self.hosting.follow_catalog()
+        by_group = self.catalog.by_group
+        for group in [group for group in self.clients.groups() if group != CATALOG_GROUP and group not in by_group]:
+            self.clients.end(group)
+            self.consumers.group_gone(group)
+        if by_group and not self._rerouted:
+            self._reroute()
+        self.on_catalog = [look for look in self.on_catalog if not look()]
+        self.state.ready.turn_work = True
+
+    def _reroute(self) -> None:
+        """Have commands look whether they are about ordered queues, now that there are some."""
+        self._rerouted = True
+        for entry in self.state.command_entries:
+            alternative = self._alternatives.get(entry.name)
+            if alternative is not None:
+                entry.handler = _Routed(alternative, entry.handler).run
+
+    def tell_catalog(self, peer: Peer) -> None:
+        """Send the catalog to a node."""
+        told = Told(self.catalog.identity, self.hosting.founders.encode(), self.catalog.encode())
+        send(self.state, peer, self.state.bus.other(kinds.CATALOG, pack_catalog(told)))
+
+    def learn_catalog(self, told: Told) -> None:
+        """Another node told its catalog."""
+        if self.has_catalog and told.catalog != self.catalog.identity:
+            self.conflict = told.catalog
+            return
+        if self.hosting.is_founder:
+            return
+        try:
+            catalog = decode(told.data)
+            members = Members.decode(told.members)
+        except (MalformedCatalogError, ValueError):
+            return
+        if catalog.identity != told.catalog or catalog.version < self.catalog.version:
+            return
+        self.catalog.take(catalog)
+        self.hosting.know_founders(members)
+        self.hosting.when_open(self.catalog_changed)
+
+    # --- the other nodes ----------------------------------------------------------------------------------------------
+
+    def _beat(self) -> None:
+        """Tell all nodes that know ordered queues that this one is there."""
+        state = self.state
+        beat = Beat(self.hosting.log_id, self.catalog.identity, int(self.catalog.version), self.hosting.is_founder)
+        frame = state.bus.other(kinds.BEAT, pack_beat(beat))
+        for peer in state.view.peers.values():
+            if peer.features & kinds.FEATURE_ORDERED and not peer.in_handshake:
+                send(state, peer, frame)
+
+    def heard(self, peer: Peer, beat: Beat) -> None:
+        """A node is there."""
+        state = self.state
+        self.beats[peer.id] = beat
+        self.hosting.heard(peer.id, beat.log)
+        if beat.catalog == NO_CATALOG or self.hosting.is_founder:
+            return
+        if self.has_catalog and beat.catalog != self.catalog.identity:
+            self.conflict = beat.catalog
+        elif (
+            beat.version > self.catalog.version or not self.has_catalog
+        ) and self._asked_ms + ASK_EVERY_MS <= state.now_ms:
+            self._asked_ms = state.now_ms
+            send(state, peer, state.bus.other(kinds.CATALOGASK, b""))
+
+    def candidates(self) -> list[Candidate]:
+        """The nodes that may have replicas of new queues, this one included."""
+        state = self.state
+        found: list[Candidate] = []
+        if not state.view.leaving:
+            found.append(Candidate(self.hosting.identity, state.view.zone))
+        for peer in state.view.reachable:
+            beat = self.beats.get(peer.id)
+            if beat is not None and beat.catalog == self.catalog.identity and not self.exchange.is_silent(peer.id):
+                found.append(Candidate(peer.id + beat.log, peer.zone))
+        return found
+
+
+class _Routed:
+    """Runs a command on ordered queues, or as always if the request is not about any."""
+
+    def __init__(self, alternative: Alternative, handler: Callable[[NodeState, Session, list[bytes]], None]) -> None:
+        self._alternative = alternative
+        self._handler = handler
+
+    def run(self, state: NodeState, session: Session, args: list[bytes]) -> None:
+        """The handler of the command."""
+        if not self._alternative(state, session, args):
+            self._handler(state, session, args)
+
+
+def ordered_of(state: NodeState) -> OrderedRoom:
+    """The ordered room of a node."""
+    room = state.rooms[NAME]
+    assert isinstance(room, OrderedRoom)
+    return room

@@ -1,0 +1,158 @@
+"""The log of this node as its replicas use it: who wrote what in a turn, and who fetched which entries.
+
+All replicas write to one log, which is flushed once at the end of a turn. A flush has a ticket, and so has each batch
+of a core. `Storage` keeps which batches a flush contains, and tells their replicas when it is synced.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from mypy_extensions import i64, mypyc_attr
+
+from disqued.core.host.host import Host
+from disqued.ordered.exchange import Exchange, GroupReplica
+from disqued.raft.entry import Entry
+from disqued.raftlog.log import RaftLog
+from disqued.raftlog.owner import LogOwner, RecoveredGroup
+from disqued.raftlog.tuning import LogTuning
+
+TO_SEND: Final = 0
+TO_APPLY: Final = 1
+TO_DELIVER: Final = 2
+TO_READ: Final = 3
+"""What entries are fetched for: a follower that is behind, the machine, consumers, or questions."""
+
+
+class _Written:
+    """What one flush contains."""
+
+    def __init__(self) -> None:
+        self.ticket: i64 = 0
+        self.batches: list[tuple[GroupReplica, i64]] = []
+
+
+class _Fetch:
+    """Entries that were asked for."""
+
+    def __init__(self, replica: GroupReplica, purpose: i64) -> None:
+        self.replica = replica
+        self.purpose: i64 = purpose
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class StorageListener:
+    """What the room does about the log as a whole."""
+
+    def group_found(self, group: RecoveredGroup) -> None:
+        """A group is on the disk."""
+        raise NotImplementedError
+
+    def log_opened(self) -> None:
+        """All groups were found, and the log can be used."""
+        raise NotImplementedError
+
+    def group_damaged(self, group: i64, why: str) -> None:
+        """The replica here cannot be used any more."""
+        raise NotImplementedError
+
+    def writes_refused(self, why: str) -> None:
+        """The disk takes no writes; empty when it does again."""
+        raise NotImplementedError
+
+    def log_failed(self, why: str) -> None:
+        """Nothing will be written any more until the next start."""
+        raise NotImplementedError
+
+
+class Storage(LogOwner):
+    """The log of one node, and who waits for it."""
+
+    def __init__(self, exchange: Exchange, host: Host, listener: StorageListener, tuning: LogTuning) -> None:
+        self._exchange = exchange
+        self._listener = listener
+        self.log = RaftLog(host, self, tuning)
+        self._turn: list[tuple[GroupReplica, i64]] = []
+        """The batches that were written in this turn."""
+        self._writes: bool = False
+        """Whether there is more to write than batches."""
+        self._flushes: deque[_Written] = deque()
+        """Those that may not be synced yet."""
+        self._safe: i64 = 0
+        """The last ticket that is synced."""
+
+    def wrote(self, replica: GroupReplica, ticket: i64) -> None:
+        """The writes of a batch were handed to the log."""
+        self._turn.append((replica, ticket))
+
+    def flush(self) -> None:
+        """The turn ends: write everything."""
+        if not self._turn and not self._writes:
+            return
+        self._writes = False
+        written = _Written()
+        written.batches = self._turn
+        self._turn = []
+        written.ticket = self.log.flush(self._exchange.state.now_ms)
+        self._flushes.append(written)
+        self._confirm()
+
+    def write_turn(self) -> None:
+        """Flush at the end of this turn, although no batch was written."""
+        self._writes = True
+        self._exchange.state.ready.turn_work = True
+
+    def fetch(self, replica: GroupReplica, group: i64, low: i64, high: i64, purpose: i64) -> None:
+        """Read entries; the replica gets them later."""
+        self.log.fetch(group, low, high, _Fetch(replica, purpose))
+
+    # --- what the log says --------------------------------------------------------------------------------------------
+
+    def recovered(self, group: RecoveredGroup) -> None:
+        """A group was found at the start."""
+        self._listener.group_found(group)
+
+    def opened(self) -> None:
+        """The log can be used."""
+        self._listener.log_opened()
+
+    def persisted(self, ticket: i64) -> None:
+        """A flush is synced."""
+        self._safe = max(self._safe, ticket)
+        self._confirm()
+
+    def _confirm(self) -> None:
+        """Tell the replicas whose batches are synced."""
+        while self._flushes and self._flushes[0].ticket <= self._safe:
+            for replica, ticket in self._flushes.popleft().batches:
+                replica.persisted(ticket)
+
+    def snapshot_saved(self, group: i64, index: i64) -> None:
+        """A snapshot is synced."""
+        replica = self._exchange.replicas.get(int(group))
+        if replica is not None:
+            replica.snapshot_saved(index)
+
+    def fetched(self, token: object, entries: list[Entry]) -> None:
+        """Entries were read."""
+        assert isinstance(token, _Fetch)
+        token.replica.fetched(entries, token.purpose)
+
+    def damaged(self, group: i64, why: str) -> None:
+        """A record cannot be read."""
+        self._listener.group_damaged(group, why)
+
+    def wants_snapshot(self, group: i64) -> None:
+        """A snapshot would free much of the disk."""
+        replica = self._exchange.replicas.get(int(group))
+        if replica is not None:
+            replica.wants_snapshot()
+
+    def blocked(self, why: str) -> None:
+        """The disk takes no writes, or takes them again."""
+        self._listener.writes_refused(why)
+
+    def failed(self, why: str) -> None:
+        """The log is out of service."""
+        self._listener.log_failed(why)

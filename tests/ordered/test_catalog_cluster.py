@@ -1,0 +1,109 @@
+"""The catalog in a cluster: it is founded once, survives restarts, and is known to all nodes."""
+
+from __future__ import annotations
+
+from disqued.testing.cluster import Cluster
+from ordered.story import Story
+
+
+def test_a_catalog_is_founded_once() -> None:
+    story = Story()
+    again = story.call(story.nodes[1], "CLUSTER", "ORDERED", "INIT", story.nodes[1].id)
+    assert str(again).startswith("EXISTS the cluster has a catalog")
+
+
+def test_no_catalog_is_founded_while_a_member_cannot_be_asked() -> None:
+    story = Story(founders=0)
+    a, b, c = story.nodes
+    story.cluster.cut(a, c)
+    refused = story.call(a, "CLUSTER", "ORDERED", "INIT", a.id, b.id, within_s=20)
+    assert str(refused).startswith("ERR only 2 of 3 members answered")
+    assert not any(story.room(node).has_catalog for node in story.nodes)
+
+
+def test_two_founders_at_once_make_one_catalog_at_most() -> None:
+    story = Story(founders=0)
+    a, b, _ = story.nodes
+    replies = [story.send(node, "CLUSTER", "ORDERED", "INIT", node.id) for node in (a, b)]
+    told = [str(reply.reply(within_s=20)) for reply in replies]
+    story.cluster.run(seconds=5)
+    identities = {story.room(node).catalog.identity for node in story.nodes if story.room(node).has_catalog}
+    assert len(identities) <= 1, told
+
+
+def test_a_node_that_begins_alone_has_the_others_follow() -> None:
+    story = Story(founders=0)
+    a, b, c = story.nodes
+    story.send(a, "CLUSTER", "ORDERED", "INIT", a.id, b.id, c.id)
+    story.cluster.until(lambda: any(story.room(node).has_catalog for node in story.nodes))
+    story.cluster.lose("FOUND", to=c)
+    story.cluster.run(seconds=1)
+    a.crash()
+    story.cluster.heal()
+    story.cluster.until(lambda: story.room(c).has_catalog)
+    story.cluster.until(lambda: story.room(b).exchange.leaders.get(0, b"") in {b.id, c.id})
+
+
+def test_a_node_without_catalog_has_no_file_and_sends_nothing() -> None:
+    cluster = Cluster(3)
+    cluster.run(seconds=5)
+    kinds = {sent.kind for sent in cluster.sent()}
+    assert not kinds & {"RAFT", "BEAT", "CATALOG", "CATALOGASK", "PROPOSE", "PROPOSED", "DELIVER", "FOUND"}
+    assert [name for member in cluster.members for name in member.host.disk.files if name.startswith("ordered")] == []
+
+
+def test_qnew_needs_a_catalog() -> None:
+    story = Story(founders=0)
+    assert "CLUSTER ORDERED INIT" in str(story.call(story.nodes[0], "QNEW", "q", "ORDERED"))
+
+
+def test_the_same_qnew_again_is_ok_and_another_one_is_refused() -> None:
+    story = Story()
+    story.new("q", "SINGLE", "PREFETCH", 4)
+    story.cluster.run(seconds=1)
+    assert story.call(story.nodes[2], "QNEW", "q", "ORDERED", "SINGLE", "PREFETCH", 4) == b"OK"
+    assert str(story.call(story.nodes[2], "QNEW", "q", "ORDERED")).startswith("EXISTS")
+
+
+def test_a_queue_of_jobs_with_that_name_is_not_taken_over() -> None:
+    story = Story()
+    story.call(story.nodes[0], "ADDJOB", "q", "job", 0)
+    assert str(story.call(story.nodes[0], "QNEW", "q", "ORDERED")).startswith("EXISTS")
+
+
+def test_queues_are_there_after_all_nodes_have_restarted() -> None:
+    story = Story()
+    story.new()
+    for number in range(3):
+        story.add(story.nodes[0], f"{number}")
+    for node in story.nodes:
+        node.crash()
+    for node in story.nodes:
+        node.restart()
+    assert story.take(story.nodes[1], 9) == [b"0", b"1", b"2"]
+    story.settle()
+
+
+def test_a_node_without_replicas_uses_queues_like_any_other() -> None:
+    story = Story(4)
+    story.new("q", "ON", *[node.id for node in story.nodes[:3]])
+    other = story.nodes[3]
+    story.cluster.until(lambda: b"q" in story.room(other).catalog.by_name)
+    worker = story.send(other, "GETJOB", "FROM", "q")
+    story.cluster.run(seconds=1)
+    job_id = story.add(other, "job")
+    job = worker.reply()[0]
+    assert job == [b"q", job_id, b"job"]
+    assert story.call(other, "ACKJOB", job_id) == 1
+
+
+def test_cluster_ordered_status_shows_queues_leaders_and_replicas() -> None:
+    story = Story()
+    story.new()
+    leader = story.leader()
+    fields = story.call(story.nodes[1], "CLUSTER", "ORDERED", "STATUS")
+    queue = fields[fields.index(b"queues") + 1][0]
+    shown = dict(zip(queue[::2], queue[1::2], strict=True))
+    assert shown[b"queue"] == b"q"
+    assert shown[b"leader"] == leader.id
+    assert sorted(shown[b"replicas"]) == sorted(node.id for node in story.nodes)

@@ -1,0 +1,174 @@
+"""Ordered queues while nodes die, are cut off, and return."""
+
+from __future__ import annotations
+
+import pytest
+
+from disqued.errors import NoQuorum, QueueExists
+from disqued.ordered.jobids import index_of
+from ordered.story import Story, bodies, ids
+
+
+@pytest.fixture
+def story() -> Story:
+    story = Story()
+    story.new()
+    return story
+
+
+def test_the_queue_is_served_again_soon_after_its_leader_died(story: Story) -> None:
+    story.add(story.nodes[0], "before")
+    story.settle()
+    story.leader().crash()
+    node = next(node for node in story.nodes if node.running)
+    began_ms = story.cluster.network.now_ms
+    story.cluster.run(milliseconds=1200)
+    story.add(node, "after")
+    assert story.cluster.network.now_ms - began_ms < 3000
+    assert story.take(node, 9) == [b"before", b"after"]
+
+
+def test_an_answered_add_survives_the_power_loss_of_all_nodes(story: Story) -> None:
+    job_ids = [story.add(story.nodes[number % 3], f"{number}") for number in range(20)]
+    for node in story.nodes:
+        node.lose_power()
+    for node in story.nodes:
+        node.restart()
+    jobs = story.call(story.leader(), "GETJOB", "COUNT", 99, "FROM", "q")
+    assert ids(jobs) == job_ids
+
+
+def test_a_minority_refuses_and_says_how_many_replicas_it_sees(story: Story) -> None:
+    a, b, c = story.nodes
+    story.cluster.partition([a], [b, c])
+    story.cluster.run(seconds=3)
+    refused = story.call(a, "ADDJOB", "q", "job", 500)
+    assert str(refused) == NoQuorum(b"q", 1, 3).text
+    assert isinstance(story.call(b, "ADDJOB", "q", "job", 2000), bytes)
+
+
+def test_the_minority_follows_when_it_is_back(story: Story) -> None:
+    leader = story.leader()
+    others = story.followers()
+    story.cluster.partition([leader], others)
+    story.cluster.run(seconds=3)
+    for number in range(5):
+        story.add(others[0], f"{number}")
+    story.cluster.heal()
+    story.settle()
+    assert story.take(leader, 9) == [b"%d" % number for number in range(5)]
+
+
+def test_an_add_whose_leader_dies_is_answered_as_unknown_or_done(story: Story) -> None:
+    leader = story.leader()
+    follower = story.followers()[0]
+    story.cluster.run(seconds=1)
+    story.add(follower, "warm up")
+    adding = [story.send(follower, "ADDJOB", "q", f"{number}", 5000) for number in range(5)]
+    leader.crash()
+    replies = [waiting.reply() for waiting in adding]
+    accepted = [reply for reply in replies if isinstance(reply, bytes)]
+    assert all(isinstance(reply, bytes) or str(reply).startswith("NOREPL the leader") for reply in replies)
+    found = ids(story.call(follower, "GETJOB", "COUNT", 99, "FROM", "q"))
+    assert set(accepted) <= set(found)
+
+
+def test_an_add_with_a_key_is_repeated_until_it_is_done_once(story: Story) -> None:
+    follower = story.followers()[0]
+    story.add(follower, "warm up")
+    adding = [story.send(follower, "ADDJOB", "q", f"{number}", 0, "KEY", f"k{number}") for number in range(5)]
+    story.leader().crash()
+    assert [isinstance(waiting.reply(), bytes) for waiting in adding] == [True] * 5
+    taken = bodies(story.call(follower, "GETJOB", "COUNT", 99, "FROM", "q"))
+    assert sorted(taken) == [b"0", b"1", b"2", b"3", b"4", b"warm up"]
+
+
+def test_a_waiting_worker_gets_its_job_from_the_next_leader(story: Story) -> None:
+    follower = story.followers()[0]
+    worker = story.send(follower, "GETJOB", "FROM", "q")
+    story.cluster.run(seconds=1)
+    story.leader().crash()
+    story.cluster.run(seconds=3)
+    job_id = story.add(story.followers()[0], "job")
+    assert ids(worker.reply()) == [job_id]
+
+
+def test_jobs_of_a_node_that_died_come_back_after_their_retry_time(story: Story) -> None:
+    worker = story.followers()[0]
+    story.add(worker, "job", "RETRY", 3)
+    assert story.take(worker) == [b"job"]
+    worker.crash()
+    jobs = story.call(story.leader(), "GETJOB", "WITHCOUNTERS", "FROM", "q")
+    assert jobs[0][2:] == [b"job", b"nacks", 0, b"additional-deliveries", 1]
+
+
+def test_a_node_that_died_gets_no_more_jobs(story: Story) -> None:
+    dead = story.followers()[0]
+    story.send(dead, "GETJOB", "FROM", "q")
+    story.cluster.run(seconds=1)
+    dead.crash()
+    story.cluster.run(seconds=3)
+    story.add(story.leader(), "job", "RETRY", 1000)
+    assert story.take(story.leader()) == [b"job"]
+
+
+def test_a_node_that_returns_gets_jobs_again(story: Story) -> None:
+    node = story.followers()[0]
+    story.send(node, "GETJOB", "FROM", "q")
+    story.cluster.run(seconds=1)
+    node.crash()
+    story.cluster.run(seconds=3)
+    node.restart()
+    worker = story.send(node, "GETJOB", "FROM", "q")
+    story.cluster.run(seconds=2)
+    story.add(story.leader(), "job")
+    assert bodies(worker.reply()) == [b"job"]
+
+
+def test_indexes_grow_through_three_leaders(story: Story) -> None:
+    job_ids: list[bytes] = []
+    for _ in range(3):
+        job_ids += [story.add(story.leader(), "job") for _ in range(5)]
+        gone = story.leader()
+        gone.crash()
+        story.leader()
+        gone.restart()
+        story.settle()
+    indexes = [index_of(job_id) for job_id in job_ids]
+    assert indexes == sorted(indexes)
+    assert ids(story.call(story.leader(), "GETJOB", "COUNT", 99, "FROM", "q")) == job_ids
+
+
+def test_a_node_that_lost_its_disk_does_not_vote(story: Story) -> None:
+    story.add(story.nodes[0], "job")
+    story.settle()
+    lost = story.followers()[0]
+    lost.crash()
+    lost.restart(keep_disk=False)
+    story.cluster.run(seconds=3)
+    assert story.replicas(lost) == {}
+    assert story.take(story.leader()) == [b"job"]
+
+
+def test_errors_have_their_codes() -> None:
+    assert QueueExists("x").code == "EXISTS"
+    assert NoQuorum(b"q", 1, 3).code == "NOQUORUM"
+
+
+@pytest.mark.parametrize("replicas", [3, 2])
+def test_a_worker_on_a_node_that_was_cut_off_gets_jobs_again(replicas: int) -> None:
+    story = Story(3)
+    story.new("q", "ON", *[node.id for node in story.nodes[: max(replicas - 1, 1) if replicas == 2 else 3]])
+    node = story.nodes[2]
+    story.cluster.until(lambda: b"q" in story.room(node).catalog.by_name)
+    if node is story.leader():
+        story.replica(node).raft.transfer(story.replica(story.nodes[0]).raft.replica, node.node.state.now_ms)
+        story.cluster.run(seconds=2)
+    worker = story.send(node, "GETJOB", "FROM", "q")
+    story.cluster.run(seconds=1)
+    story.cluster.partition(story.nodes[:2], [node])
+    story.cluster.run(seconds=4)
+    story.cluster.heal()
+    story.cluster.run(seconds=4)
+    story.add(story.nodes[0], "job")
+    assert bodies(worker.reply(within_s=3)) == [b"job"]
