@@ -89,8 +89,9 @@ PROPOSE: Final = 71
 PROPOSED: Final = 72
 DELIVER: Final = 73
 FOUND: Final = 74
+RAFTSNAP: Final = 75
 """Ordered queues: messages of their groups, signs of life, which queues there are, requests to the leaders of groups,
-their answers, jobs for the clients of a node without a replica, and the founding of the catalog."""
+their answers, jobs for the clients of a node without a replica, the founding of the catalog, and snapshots."""
 LISTS: Final = {SETACK: SETACKS, GOTACK: GOTACKS, DELJOB: DELJOBS, GOTJOB: GOTJOBS}
 """The types of messages about one job that a node sends as one message about many, to nodes with the feature."""
 FEATURE_LISTS: Final = 4

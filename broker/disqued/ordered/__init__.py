@@ -17,6 +17,7 @@ from disqued.ordered import (
     qnew,
     qtype,
     raftmessage,
+    raftsnap,
 )
 from disqued.ordered.commands import ALTERNATIVES
 from disqued.ordered.counters import COUNTERS
@@ -40,6 +41,7 @@ SUBSYSTEM = Subsystem(
         propose.PROPOSED,
         deliver.MESSAGE,
         found.MESSAGE,
+        raftsnap.MESSAGE,
     ),
     counters=COUNTERS,
 )

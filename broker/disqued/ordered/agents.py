@@ -200,6 +200,8 @@ class Agent(TurnWork):
         while arriving and arriving[0].complete:
             job = arriving.popleft()
             self._placed += 1
+            if job.lost:
+                continue
             taker = self._next_taker()
             if taker is None:
                 self._give_back(job)

@@ -28,13 +28,15 @@ class Delivered:
         self.additional: i64 = assigned.additional
         self.leased_ms: i64 = _NEVER
         """How long the lease is."""
+        self.lost: bool = False
+        """Whether its body does not exist any more."""
         self._add: Add | None = None
         self._data = b""
 
     @property
     def complete(self) -> bool:
-        """Whether its body is here."""
-        return self._add is not None
+        """Whether its body is here, or will never be."""
+        return self._add is not None or self.lost
 
     def fill(self, data: bytes, time_ms: i64) -> None:
         """Take the entry that added the job; `time_ms` is the time of the assignment."""

@@ -19,6 +19,7 @@ from disqued.ordered.catalogmachine import CatalogMachine
 from disqued.ordered.exchange import SILENT_MS, Exchange
 from disqued.ordered.queuemachine import Agents, QueueMachine, queue_in
 from disqued.ordered.replica import Applier, Replica
+from disqued.ordered.snapshotpayload import Part
 from disqued.ordered.storage import Storage, StorageListener
 from disqued.raft.group import Group
 from disqued.raft.hardstate import HardState
@@ -283,6 +284,12 @@ class Hosting(StorageListener):
         replica = self._exchange.replicas.get(int(group))
         if isinstance(replica, Replica):
             replica.take_messages(messages)
+
+    def take_part(self, part: Part, messages: list[Message]) -> None:
+        """A part of a snapshot arrived, or a request for one."""
+        replica = self._exchange.replicas.get(part.group)
+        if isinstance(replica, Replica):
+            replica.take_part(part, messages)
 
     def heard(self, node_id: bytes, log: bytes) -> None:
         """A node is there, with this log."""

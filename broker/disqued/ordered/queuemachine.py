@@ -89,6 +89,8 @@ class QueueMachine(Applier):
         self._missing: deque[_Missing] = deque()
         """In the order of the assignments."""
         self._fetching: bool = False
+        self._fetched: i64 = 0
+        """The index of the entry that is being read."""
 
     # --- entries ------------------------------------------------------------------------------------------------------
 
@@ -194,6 +196,7 @@ class QueueMachine(Applier):
         if self._missing and not self._fetching:
             self._fetching = True
             index = self._missing[0].job.index
+            self._fetched = index
             replica = self._exchange.replicas[int(self.group)]
             self._storage.fetch(replica, self.group, index, index, TO_DELIVER)
 
@@ -204,14 +207,18 @@ class QueueMachine(Applier):
         missing = self._missing
         while missing:
             first = missing[0]
-            entry = by_index.get(int(first.job.index)) or self._storage.log.read(self.group, first.job.index)
-            if entry is None:
+            index = int(first.job.index)
+            entry = by_index.get(index) or self._storage.log.read(self.group, index)
+            if entry is None and index != self._fetched:
                 break
             missing.popleft()
-            self._fill(first, entry)
+            if entry is None:  # the job has ended meanwhile, and this replica came by a snapshot
+                first.job.lost = True
+            else:
+                self._fill(first, entry)
             if first.here:
                 self._agents.arrived(self.group, first.consumer)
-            else:
+            elif entry is not None:
                 self._deliver(first, entry)
             if not self.machine.has(first.job.index):
                 self._storage.log.release(self.group, first.job.index)
@@ -229,6 +236,10 @@ class QueueMachine(Applier):
         """The queue, and the state of the machine."""
         queue = self.queue.encode()
         return _HEAD.pack(len(queue)) + queue + self.machine.snapshot()
+
+    def needed(self) -> list[int]:
+        """The entries of all jobs that are not finished."""
+        return self.machine.needed()
 
     def restore(self, state: bytes) -> None:
         """Take another state."""

@@ -22,7 +22,8 @@ TO_SEND: Final = 0
 TO_APPLY: Final = 1
 TO_DELIVER: Final = 2
 TO_READ: Final = 3
-"""What entries are fetched for: a follower that is behind, the machine, consumers, or questions."""
+TO_COPY: Final = 4
+"""What entries are fetched for: a follower that is behind, the machine, consumers, questions, or a snapshot."""
 
 
 class _Written:
