@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from disqued.raft.message import APPEND, APPEND_REPLY, Message
 from disqued.raft.progress import PROBE, REPLICATE, SNAPSHOT
-from disqued.testing.raftcluster import SILENT_MS, RaftCluster
+from disqued.testing.raftcluster import BEAT_MS, SILENT_MS, RaftCluster
 from raft.scenes import commands, kinds, record, terms, win
 
 
@@ -208,6 +208,25 @@ def test_entry_of_an_earlier_term_is_not_committed_by_counting() -> None:
     cluster.run(500)
     assert [terms(cluster, name) for name in "abcde"] == [[1, 2, 4]] * 5
     assert [commands(cluster, name) for name in "abcde"] == [[]] * 5
+
+
+def test_learner_that_restarted_is_probed_until_it_answers() -> None:
+    """Found by the simulator: the probe was lost, and what the learner had confirmed before its restart was enough."""
+    cluster = RaftCluster()
+    cluster.elect("a")
+    cluster.add("d")
+    assert cluster.change("a", cluster["a"].group.members.with_learner(b"d.0")) == ""
+    cluster.propose(b"one")
+    cluster.run(300)
+    cluster.drop = lambda message: message.to == b"d.0"
+    cluster.crash("d")
+    cluster.start("d")
+    cluster.run(BEAT_MS)
+    cluster.drop = None
+    cluster.run(2 * int(cluster.tuning.repeat_ms))
+    assert commands(cluster, "d") == [b"one"]
+    assert cluster["d"].group.leader == b"a.0"
+    assert cluster["a"].group.deadline_ms() == 0
 
 
 def test_old_entries_come_from_the_store_when_they_are_not_in_memory() -> None:

@@ -258,7 +258,7 @@ class Leading:
         core = self._core
         if follower.state == RECEIVES_SNAPSHOT or follower.fetching:
             return False
-        return follower.match < core.log.last or follower.commit < core.committed
+        return follower.state == PROBE or follower.match < core.log.last or follower.commit < core.committed
 
     def _repeat(self) -> None:
         """Repeat what was not answered in time."""
