@@ -399,3 +399,27 @@ def test_the_cache_is_bounded_by_bytes() -> None:
     assert 70 <= len(in_memory) <= 101
     assert in_memory[-1] == 1000
     assert stage.bodies(1) == [found.data for found in entries(1, 1000, size=160)]
+
+
+# --- the end ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verb", [disk.OPEN, disk.APPEND, disk.SYNC])
+def test_everything_is_synced_when_the_node_ends(verb: int) -> None:
+    stage = Stage().start()
+    stage.disk.hold(verb)
+    stage.log.append(1, entries(1, 2))
+    stage.log.flush(stage.host.now_ms)
+    stage.log.append(1, entries(3, 200, size=100))
+    stage.log.save_snapshot(1, 2, 1, b"", bytes(5000))
+    assert stage.log.finish(stage.host.now_ms) == ""
+    stage.disk.repair()
+    stage.lose_power()
+    assert stage.indexes(1) == list(range(1, 201))
+    assert stage.owner.groups[1].snapshot_index == 2
+
+
+def test_a_full_disk_is_told_when_the_node_ends(stage: Stage) -> None:
+    stage.disk.fail(disk.APPEND)
+    stage.log.append(1, entries(1, 2))
+    assert stage.log.finish(stage.host.now_ms) == "can't write to ordered-0000000001.log: Input/output error"

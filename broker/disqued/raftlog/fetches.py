@@ -169,18 +169,26 @@ class Fetches:
             self.damaged.append(group.number)
 
     def _parse(self, read: _Read) -> dict[int, Entry]:
-        """Take the live entries of the range into the cache; returns them by their place."""
+        """Take the live entries of the range into the cache; returns them by their place.
+
+        Only those of groups that somebody fetches from: others would cost more than they save.
+        """
         found: dict[int, Entry] = {}
         data = b"" if read.work.error else b"".join(read.work.data)
         reader = self._reader
         reader.load(data, read.segment.seed)
-        groups = self._appender.groups
+        groups: dict[int, GroupLog] = {}
+        for fetch in read.waiting:
+            groups[fetch.group.number] = fetch.group
         at: i64 = 0
-        while reader.parse(at) == SOUND:
-            if reader.kind == ENTRY or reader.kind == BODY:
-                group = groups.get(reader.group)
+        while reader.peek(at):
+            group = groups.get(reader.group)
+            if group is not None:
+                if reader.parse(at) != SOUND:
+                    break
                 place = read.segment.place(read.work.offset + at, reader.size)
-                if group is not None and group.place_of(reader.index) == place:
+                is_entry = reader.kind == ENTRY or reader.kind == BODY
+                if is_entry and group.place_of(reader.index) == place:
                     entry = _entry_of(reader)
                     found[place] = entry
                     self._cache.put(key_of(group.slot, entry.index), entry)

@@ -184,7 +184,7 @@ class GroupLog:
         self._segments.lose(place)
 
     def release(self, index: i64) -> i64:
-        """The body of an entry is needed no more. Returns how many bytes a snapshot would free thereby."""
+        """The body of an entry is needed no more. Returns how many more bytes a snapshot would free."""
         ahead = index - self.snapshot.index
         if ahead > 0:
             if ahead > len(self.places):

@@ -96,7 +96,7 @@ class RaftLog(DiskOwner):
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is to be written, rewritten or deleted."""
+        """Whether nothing waits to be written, rewritten or deleted."""
         quiet = self._writer.idle and self._appender.empty and self._snapshots.idle and self._rewriter.idle
         return quiet and not self._segments.uneven
 
@@ -196,7 +196,7 @@ class RaftLog(DiskOwner):
             cache.put(key_of(log.slot, index), entry)
 
     def save_hard(self, group: i64, hard: HardState) -> None:
-        """Save the term and the vote of a group, which begins to exist thereby."""
+        """Save the term and the vote of a group; a group that is not known begins to exist."""
         log = self._group(group)
         self._appender.add(record.HARD, 0, group, hard.term, -1, -1, hard.vote)
         log.hard_term = hard.term
@@ -340,6 +340,17 @@ class RaftLog(DiskOwner):
         """Do what is due by the time (`wake_ms`)."""
         self._now_ms = now_ms
         self._advance()
+
+    def finish(self, now_ms: i64) -> str:
+        """Write and sync everything, and wait for the disk: the node ends. Returns the error, if any."""
+        self._now_ms = now_ms
+        while not self._snapshots.idle and not self._writer.failure:
+            self._snapshots.write()
+        if not self._appender.empty and not self._writer.failure:
+            self._appender.close()
+        error = self._writer.finish(now_ms)
+        self._advance()
+        return error
 
     def disk_done(self, work: DiskWork) -> None:
         """Continue after work."""

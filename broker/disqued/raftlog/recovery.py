@@ -236,7 +236,7 @@ class Recovery:
     # --- the result ---------------------------------------------------------------------------------------------------
 
     def describe(self, group: GroupLog) -> RecoveredGroup:
-        """What the owner is told of a group, without the state of its snapshot."""
+        """What the log has of a group, without the state of its snapshot."""
         found = RecoveredGroup(group.number)
         found.damaged = group.damaged
         found.hard = HardState(group.hard_term, group.vote)

@@ -5,8 +5,8 @@ frames are safe depends on the policy: with `always` those that were synced, wit
 
 A write that fails leaves nothing in the file. It is repeated each second, and later frames wait for it, so the order
 stays. After a sync that failed nothing is written any more: systems take unwritten pages for written ones, and a
-second sync would say that all is well. A new segment begins only when the one before it is synced as a whole, so only
-the newest segment can have a torn end.
+second sync would succeed without writing them. A new segment begins only when the one before it is synced as a whole,
+so only the newest segment can have a torn end.
 """
 
 from __future__ import annotations
@@ -193,6 +193,37 @@ class Writer:
         self._file = segment
         self._written_offset = 0
         self.synced_offset = 0
+
+    def finish(self, now_ms: i64) -> str:
+        """Write and sync everything, and wait for the disk. Returns the error, if any."""
+        running = self._work or self._sync
+        if running is not None:
+            self._disk.perform(DiskWork(disk.SYNC, running.name))  # after all that was started
+            self.done(running, now_ms)
+        self.blocked = ""
+        while self.queue and not self.failure and not self.blocked:
+            frame = self.queue[0]
+            if frame.segment is not self._file:
+                self._sync_now(now_ms)
+                self._work = DiskWork(disk.OPEN, frame.segment.name)
+            else:
+                self._work = DiskWork(disk.APPEND, frame.segment.name)
+                self._work.data = [frame.data]
+            self._disk.perform(self._work)
+            self.done(self._work, now_ms)
+        self._sync_now(now_ms)
+        return self.failure or self.blocked
+
+    def _sync_now(self, now_ms: i64) -> None:
+        """Sync the open segment, and wait for it."""
+        if self._file is None or self.synced == self.written or self.failure:
+            return
+        work = DiskWork(disk.SYNC, self._file.name)
+        self._sync = work
+        self._syncing = self.written
+        self._syncing_offset = self._written_offset
+        self._disk.perform(work)
+        self.done(work, now_ms)
 
     def drop_queue(self) -> None:
         """The log is out of service: forget what is not written."""
