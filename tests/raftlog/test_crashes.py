@@ -92,6 +92,30 @@ def test_a_loss_of_power_leaves_the_state_after_some_operation_with_everysec(see
     assert works > 40
 
 
+@pytest.mark.parametrize("power", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_start_that_stops_anywhere_loses_nothing(seed: int, *, power: bool) -> None:
+    stage = Stage(seed, segment_bytes=3000, slice_bytes=512).start()
+    history = History(stage, seed)
+    for _ in range(40):
+        history.operate()
+        history.flush()
+    stage.disk.crash()
+    for works in range(40):
+        stage.disk.hold()
+        stage.begin()
+        for _ in range(works):
+            stage.disk.finish(1)
+            stage.deliver()
+        stage.disk.repair()
+        if power:
+            stage.lose_power()
+        else:
+            stage.restart()
+        assert not any(group.damaged for group in stage.owner.groups.values())
+        assert history.fitting(len(history.states) - 1) is not None
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 160))
 def test_many_histories_survive_stops_and_losses_of_power(seed: int) -> None:

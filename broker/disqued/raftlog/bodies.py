@@ -29,8 +29,6 @@ class Bodies(ScanHandler):
         """The segment that is read."""
         self.proven: i64 = 0
         """Records from this offset on are collected."""
-        self.cut: i64 = 0
-        """Where the segment ends."""
         self.copies: list[Copy] = []
         self.members: dict[int, dict[int, Entry]] = {}
         """The entries of kind MEMBERS above the snapshot, by group and index."""
@@ -50,7 +48,7 @@ class Bodies(ScanHandler):
             return
         group = self._groups.get(reader.group)
         segment = self.segment
-        if group is None or segment is None or offset >= self.cut:
+        if group is None or segment is None:
             return
         place = segment.place(offset, reader.size)
         if kind == CHUNK:

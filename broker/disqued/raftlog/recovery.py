@@ -1,7 +1,8 @@
 """Reads the log at a start, in reads of bounded size: which groups there are and where their live records are.
 
 1. The names of all segments, and the data ID of the newest one that has it.
-2. The newest segment (`lastsegment`); if it was not begun completely, the one before it.
+2. The newest segment (`lastsegment`); if it was not begun completely, the one before it. A torn end is cut off, so that
+   nothing of it is ever taken for a record that counts.
 3. All segments, newest first (`bodies`). Every record is checked, no body is kept.
 
 Then the log begins a new segment, so what may not be on the disk is never appended to. Entries are not replayed here:
@@ -32,9 +33,10 @@ from disqued.raftlog.tuning import LogTuning
 _LIST: Final = 0
 _IDENTIFY: Final = 1
 _LAST: Final = 2
-_FIND: Final = 3
-_BODIES: Final = 4
-_DONE: Final = 5
+_CUT: Final = 3
+_FIND: Final = 4
+_BODIES: Final = 5
+_DONE: Final = 6
 
 
 class Recovery:
@@ -93,6 +95,9 @@ class Recovery:
             position = self._candidate if self._phase == _IDENTIFY else i64(len(self._numbers)) - 1
             work = DiskWork(disk.READ, name_of(self._numbers[position]), self._owner)
             work.size = SEGMENT_BYTES
+        elif self._phase == _CUT:
+            work = DiskWork(disk.TRUNCATE, name_of(self._newest), self._owner)
+            work.size = self._last.cut
         else:
             scanner = self._scanner
             segment = self._segment
@@ -118,6 +123,8 @@ class Recovery:
             self._identify(b"".join(work.data))
         elif self._phase == _FIND:
             self._found(b"".join(work.data), work.file_bytes)
+        elif self._phase == _CUT:
+            self._find()
         else:
             self._scanned(work)
         return True
@@ -185,7 +192,6 @@ class Recovery:
         self._segment = segment
         self._bodies.segment = segment
         self._bodies.proven = self._last.proven if number == self._newest else file_bytes
-        self._bodies.cut = self._last.cut if number == self._newest else file_bytes
         self._scanner = Scanner(segment.seed, SEGMENT_BYTES, self._tuning.read_bytes, self._bodies)
         self._phase = _BODIES
 
@@ -214,10 +220,12 @@ class Recovery:
             else:
                 self._lose_all()
         else:
+            self._bodies = Bodies(last.groups)
             if last.cut < last.end_bytes:
                 self.notes.append(f"cut off the torn end of {work.name}, {last.end_bytes - last.cut} bytes")
-            self._bodies = Bodies(last.groups)
-            self._find()
+                self._phase = _CUT
+            else:
+                self._find()
 
     def _conclude(self) -> None:
         """Everything was read."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from disqued.raftlog.record import MAGIC, SHORT, SOUND, RecordReader
 
@@ -22,6 +22,7 @@ _LAST_ZEROS: Final = bytes(16)
 _NONE: Final = -1
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ScanHandler:
     """Is told what a scanner finds."""
 
