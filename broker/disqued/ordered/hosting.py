@@ -125,6 +125,12 @@ class Hosting(StorageListener):
         if self._storage is not None and 0 < self._storage.log.wake_ms <= self._exchange.state.now_ms:
             self._storage.log.tick(self._exchange.state.now_ms)
 
+    def finish(self) -> str:
+        """The node ends: write and sync everything, and wait for that. Returns what failed."""
+        if self._storage is None or not self._opened:
+            return ""
+        return self._storage.log.finish(self._exchange.state.now_ms)
+
     def flush(self) -> None:
         """The turn ends: write everything."""
         if self._storage is not None:
@@ -157,7 +163,14 @@ class Hosting(StorageListener):
         self._add(group.group, stored, applier)
 
     def log_opened(self) -> None:
-        """The log can be used: begin what waited for it."""
+        """The log can be used. Before its identity is told to anybody, it must be on the disk."""
+        if self.storage.log.groups():
+            self._begin_to_use()
+            return
+        self.storage.log.save_hard(COPY_GROUP, HardState(0, b""))
+        self.storage.when_synced(self._begin_to_use)
+
+    def _begin_to_use(self) -> None:
         self._opened = True
         waiting = self._waiting
         self._waiting = []

@@ -150,6 +150,10 @@ class Replica(GroupReplica):
         self._sendings: dict[bytes, Sending] = {}
         """Snapshots on their way, by follower."""
         self._receiving: Receiving | None = None
+        self._installing: i64 | None = None
+        """The index of a received snapshot that is being written."""
+        self._persisted: i64 = 0
+        """The last ticket that is synced but for this snapshot."""
         self._saving: SnapshotMeta | None = None
         """The snapshot that is being written."""
         self.stopped: bool = False
@@ -231,7 +235,10 @@ class Replica(GroupReplica):
         self._exchange.at_turn_end(self)
 
     def persisted(self, ticket: i64) -> None:
-        """The writes of a batch are synced."""
+        """The writes of a batch are synced. While a snapshot is installed, which takes several turns, none counts."""
+        if self._installing is not None:
+            self._persisted = max(self._persisted, ticket)
+            return
         self.raft.persisted(ticket)
         self._exchange.at_turn_end(self)
 
@@ -263,7 +270,11 @@ class Replica(GroupReplica):
         self.stopped = True
 
     def snapshot_saved(self, index: i64) -> None:
-        """A snapshot is synced: the core can forget the entries before."""
+        """A snapshot is synced: the core can forget the entries before, or confirm it to the leader."""
+        if self._installing == index:
+            self._installing = None
+            self.persisted(self._persisted)
+            return
         meta = self._saving
         if meta is not None and meta.index == index:
             self._saving = None
@@ -400,7 +411,10 @@ class Replica(GroupReplica):
             self._install(batch.restore)
         if batch.entries:
             log.append(self.group, batch.entries)
-        if batch.writes:
+        if batch.restore is not None:
+            self._installing = batch.restore.index
+            self._persisted = batch.ticket
+        elif batch.writes:
             self._storage.wrote(self, batch.ticket)
         if batch.messages:
             self._send(batch.messages)

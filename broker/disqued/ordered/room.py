@@ -89,6 +89,10 @@ class OrderedRoom(Room):
         self.exchange.send()
         state.ready.turn_work = False
 
+    def last_records(self) -> str:
+        """The node shuts down: write everything."""
+        return self.hosting.finish()
+
     def deadline_ms(self) -> i64:
         """At once while replicas have more to apply."""
         return self.state.now_ms if self.exchange.later else self.hosting.wake_ms

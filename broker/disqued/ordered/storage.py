@@ -7,6 +7,7 @@ of a core. `Storage` keeps which batches a flush contains, and tells their repli
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
@@ -80,6 +81,8 @@ class Storage(LogOwner):
         """Whether there is more to write than batches."""
         self._flushes: deque[_Written] = deque()
         """Those that may not be synced yet."""
+        self._then: list[tuple[i64, Callable[[], None]]] = []
+        """What waits for a ticket."""
         self._safe: i64 = 0
         """The last ticket that is synced."""
 
@@ -98,6 +101,14 @@ class Storage(LogOwner):
         written.ticket = self.log.flush(self._exchange.state.now_ms)
         self._flushes.append(written)
         self._confirm()
+
+    def when_synced(self, then: Callable[[], None]) -> None:
+        """Flush what was written so far, and do something when it is synced."""
+        ticket = self.log.flush(self._exchange.state.now_ms)
+        if ticket <= self._safe:
+            then()
+        else:
+            self._then.append((ticket, then))
 
     def write_turn(self) -> None:
         """Flush at the end of this turn, although no batch was written."""
@@ -128,6 +139,11 @@ class Storage(LogOwner):
         while self._flushes and self._flushes[0].ticket <= self._safe:
             for replica, ticket in self._flushes.popleft().batches:
                 replica.persisted(ticket)
+        if self._then:
+            ready = [then for ticket, then in self._then if ticket <= self._safe]
+            self._then = [(ticket, then) for ticket, then in self._then if ticket > self._safe]
+            for then in ready:
+                then()
 
     def snapshot_saved(self, group: i64, index: i64) -> None:
         """A snapshot is synced."""
