@@ -63,14 +63,14 @@ def test_the_group_of_a_dropped_queue_is_never_used_again() -> None:
 def test_the_replicas_of_a_queue_change() -> None:
     catalog = Catalog()
     catalog.apply(1, create(b"q"))
-    assert catalog.apply(2, pack_replicas(catalog.by_name[b"q"], (b"c" * 48,))) == DONE
+    assert catalog.apply(2, pack_replicas(catalog.by_name[b"q"], (b"c" * 48,), b"c" * 40)) == DONE
     assert catalog.by_name[b"q"].replicas == (b"c" * 48,)
 
 
 def test_a_change_of_replicas_for_a_former_queue_of_the_name_is_ignored() -> None:
     catalog = Catalog()
     catalog.apply(1, create(b"q"))
-    late = pack_replicas(catalog.by_name[b"q"], (b"c" * 48,))
+    late = pack_replicas(catalog.by_name[b"q"], (b"c" * 48,), b"c" * 40)
     catalog.apply(2, pack_drop(b"q"))
     catalog.apply(3, create(b"q"))
     assert catalog.apply(4, late) == MISSING

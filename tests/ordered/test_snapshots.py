@@ -44,7 +44,7 @@ def test_a_replica_that_was_down_for_long_gets_a_snapshot_with_the_bodies_it_nee
     compact(story, *[node for node in story.nodes if node.running])
     behind.restart()
     story.settle(within_s=30)
-    assert [sent for sent in story.cluster.sent("RAFTSNAP", to=behind)] != []
+    assert len(story.cluster.sent("RAFTSNAP", to=behind)) > 2
     for node in story.nodes:
         if node is not behind:
             node.crash()

@@ -5,24 +5,32 @@ agent of a consumer tells the group how many jobs it can place (CREDIT), at most
 time. The group answers with the number of jobs that it has assigned to the consumer so far. So the agent knows which
 assignments are still on their way, and a GETJOB that does not wait knows when it has seen all there is.
 
-Assignments come from the replica of this node, or in DELIVER from the leader, numbered, and in order. A job for which
-no client waits any more is given back and does not count as an attempt.
+Assignments come from the replica of this node, or in DELIVER from the leader, numbered, and in the order of their
+claims. If one is missing, because a frame was lost or the replica came by a snapshot, the consumer joins again and asks
+the leader for the jobs that it has by then and did not see. A job for which no client waits any more is given back and
+does not count as an attempt.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
 from disqued.ordered.delivered import Delivered
+from disqued.ordered.deliverypayload import unpack_deliveries
 from disqued.ordered.exchange import Exchange, TurnWork
-from disqued.ordered.requests import COMMAND, DONE, GroupClient, Request
+from disqued.ordered.payload import MalformedPayloadError
+from disqued.ordered.reading import pack_question
+from disqued.ordered.requests import COMMAND, DONE, READ, GroupClient, Request
 from disqued.ordered.results import unpack
 from disqued.orderedqueue.commands import Credit, Join, Nack
-from disqued.orderedqueue.effects import NO_CONSUMER, NODE_DOWN
+from disqued.orderedqueue.effects import NO_CONSUMER, NODE_DOWN, OK
 
+CHECK_MS: Final = 2000
+"""After this time, an agent without a local replica asks how many assignments there were."""
 MOST_PLACES: Final = 1024
 """How many jobs an agent asks for at once."""
 
@@ -65,6 +73,18 @@ class _CreditRequest(Request):
         self._agent.credited(status, data, joins=self._joins)
 
 
+class _LeasesRequest(Request):
+    """Asks for the jobs that the consumer has, and that its agent may not have seen."""
+
+    def __init__(self, agent: Agent, question: bytes) -> None:
+        super().__init__(READ, question, 0, repeated=True)
+        self._agent = agent
+
+    def answered(self, status: i64, data: bytes) -> None:
+        """Take them."""
+        self._agent.leases_told(data if status == DONE else b"")
+
+
 class _ReturnRequest(Request):
     """A NACK that gives back a job nobody waits for. Repeated or lost, it does no harm: leases end."""
 
@@ -84,6 +104,10 @@ class Agent(TurnWork):
         self.consumer = consumer
         self.takers: deque[Taker] = deque()
         self.joined: bool = False
+        self._joined_before: bool = False
+        self._join_claim: i64 = 0
+        """The last claim in the queue when it joined: later ones are counted."""
+        self._asked_ms: i64 = 0
         self._under_way: bool = False
         """Whether a CREDIT or JOIN has no answer yet."""
         self._seen: i64 = 0
@@ -143,6 +167,7 @@ class Agent(TurnWork):
 
     def _send(self, data: bytes, *, joins: bool) -> None:
         self._under_way = True
+        self._asked_ms = self._exchange.state.now_ms
         self._client.submit(_CreditRequest(self, data, joins=joins))
 
     def credited(self, status: i64, data: bytes, *, joins: bool) -> None:
@@ -151,13 +176,9 @@ class Agent(TurnWork):
         result = unpack(data)
         if status != DONE:
             self.forget_credit()
-        elif joins:
-            self.joined = result.code == 0
-            self._seen = 0
-            self._placed = 0
-            self._credit = 0
-            self._expected = 0
-        elif result.code in {NODE_DOWN, NO_CONSUMER}:
+        elif joins and result.code == OK:
+            self._has_joined(result.value)
+        elif joins or result.code in {NODE_DOWN, NO_CONSUMER}:
             self.joined = False
         else:
             self._expected = max(self._expected, result.value)
@@ -165,12 +186,50 @@ class Agent(TurnWork):
         if status == DONE or self.takers:
             self._exchange.at_turn_end(self)
 
+    def _has_joined(self, claim: i64) -> None:
+        """The group counts from here on; it gives no credit yet, so nothing is assigned meanwhile."""
+        self.joined = True
+        self._join_claim = claim
+        self._seen = 0
+        self._placed = 0
+        self._credit = 0
+        self._expected = 0
+        if not self._joined_before:
+            self._joined_before = True
+            self.last_claim = claim
+        elif claim > self.last_claim:
+            self._under_way = True
+            question = pack_question([b"leases", self.consumer, b"%d" % self.last_claim])
+            self._client.submit(_LeasesRequest(self, question))
+
+    def leases_told(self, data: bytes) -> None:
+        """The leader told which jobs the consumer has."""
+        self._under_way = False
+        with suppress(MalformedPayloadError):
+            for delivery in unpack_deliveries(data):
+                job = Delivered(delivery.assigned)
+                job.fill(delivery.data, delivery.time_ms)
+                self.assigned(job)
+        self._exchange.at_turn_end(self)
+
     def forget_credit(self) -> None:
         """The group has a new leader, which does not know the credit."""
         self._credit = -1
         for taker in self.takers:
             taker.asked = False
         if self.takers:
+            self._exchange.at_turn_end(self)
+
+    def check(self, now_ms: i64) -> None:
+        """Look whether assignments that come in messages were lost. Called while clients wait, without local replica."""
+        if self._under_way or not self.joined or not self.takers:
+            return
+        if now_ms - self._asked_ms < CHECK_MS:
+            return
+        if self._seen < self._expected:
+            self.rejoin()
+        else:
+            self._credit = -1
             self._exchange.at_turn_end(self)
 
     def rejoin(self) -> None:
@@ -182,24 +241,31 @@ class Agent(TurnWork):
 
     def assigned(self, job: Delivered) -> None:
         """The group assigned a job to this consumer; its body may still be missing."""
-        self._seen += 1
+        if job.claim <= self.last_claim:
+            return
         self.last_claim = job.claim
-        if self._credit > 0:
-            self._credit -= 1
+        if job.claim > self._join_claim:
+            self._seen += 1
+            job.counted = True
+            if self._credit > 0:
+                self._credit -= 1
         self.arriving.append(job)
         self.place()
 
     def delivered(self, job: Delivered, number: i64) -> None:
         """The leader sent an assigned job, with its number since the consumer joined."""
-        if number == self._seen + 1:
+        if job.claim <= self._join_claim or number == self._seen + 1:
             self.assigned(job)
+        elif number > self._seen + 1 and self.joined:
+            self.rejoin()
 
     def place(self) -> None:
         """Hand out the jobs whose bodies are here."""
         arriving = self.arriving
         while arriving and arriving[0].complete:
             job = arriving.popleft()
-            self._placed += 1
+            if job.counted:
+                self._placed += 1
             if job.lost:
                 continue
             taker = self._next_taker()

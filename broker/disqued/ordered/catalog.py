@@ -22,6 +22,8 @@ from disqued.ordered.payload import CATALOG_BYTES, NO_CATALOG
 CREATE: Final = "create"
 DROP: Final = "drop"
 REPLICAS: Final = "replicas"
+SETTLED: Final = "settled"
+MEMBERS: Final = "members"
 CATALOG_GROUP: Final = 0
 """The number of the group that holds the catalog."""
 MAX_REPLICAS: Final = 5
@@ -60,9 +62,14 @@ class OrderedQueue:
         """How the IDs of its jobs name the group."""
         self.options = options
         self.replicas = replicas
-        """The identities of its voting replicas when it was made, or as group 0 noted them later."""
+        """The identities of the voting replicas that the group must have. Its leader changes the members until it has
+        these (`changing`)."""
+        self.settled: bool = True
+        """Whether the group has them."""
+        self.moved: bool = False
+        """Whether the replicas were changed since the queue was made."""
         self.lead = lead
-        """The node that should lead the group at first."""
+        """The node that should lead the group."""
         self.salt = salt
         """Random bytes from which the IDs of its jobs are derived."""
 
@@ -73,6 +80,8 @@ class OrderedQueue:
             "group": int(self.group),
             **self.options.fields(),
             "replicas": [replica.decode("latin-1") for replica in self.replicas],
+            "settled": self.settled,
+            "moved": self.moved,
             "lead": self.lead.decode("latin-1"),
             "salt": self.salt.decode("latin-1"),
         }
@@ -90,6 +99,8 @@ class Catalog:
         """Drawn when the catalog was founded: two catalogs of one cluster are never merged."""
         self.version: i64 = 0
         """The index of the last change; 0 while there was none."""
+        self.members: tuple[bytes, ...] = ()
+        """The identities of the voting replicas that group 0 must have; empty for those with which it was founded."""
         self.by_name: dict[bytes, OrderedQueue] = {}
         self.by_group: dict[int, OrderedQueue] = {}
         self.by_word: dict[bytes, OrderedQueue] = {}
@@ -101,6 +112,10 @@ class Catalog:
         try:
             change = _object(data)
             action = change["do"]
+            if action == MEMBERS:
+                self.members = _replicas(change)
+                self.version = index
+                return DONE
             name = _bytes(change, "name")
             if action == CREATE:
                 return self._create(index, name, change)
@@ -108,6 +123,8 @@ class Catalog:
                 return self._drop(index, name)
             if action == REPLICAS:
                 return self._set_replicas(index, name, change)
+            if action == SETTLED:
+                return self._settle(index, name, change)
         except (KeyError, TypeError, ValueError):
             pass
         return MISSING
@@ -135,8 +152,22 @@ class Catalog:
         queue = self.by_name.get(name)
         if queue is None or int(change["group"]) != queue.group:
             return MISSING
-        queue.replicas = _replicas(change)
+        replicas = _replicas(change)
+        if sorted(replicas) != sorted(queue.replicas):
+            queue.replicas = replicas
+            queue.settled = False
+            queue.moved = True
+        queue.lead = _bytes(change, "lead")
         self.version = index
+        return DONE
+
+    def _settle(self, index: i64, name: bytes, change: dict[str, Any]) -> bytes:
+        queue = self.by_name.get(name)
+        if queue is None or int(change["group"]) != queue.group:
+            return MISSING
+        if sorted(_replicas(change)) == sorted(queue.replicas) and not queue.settled:
+            queue.settled = True
+            self.version = index
         return DONE
 
     def _add(self, queue: OrderedQueue) -> None:
@@ -149,6 +180,7 @@ class Catalog:
         self.identity = other.identity
         self.version = other.version
         self.last_group = other.last_group
+        self.members = other.members
         self.by_name = other.by_name
         self.by_group = other.by_group
         self.by_word = other.by_word
@@ -163,6 +195,7 @@ class Catalog:
                 "identity": self.identity.decode("latin-1"),
                 "version": int(self.version),
                 "last_group": int(self.last_group),
+                "members": [one.decode("latin-1") for one in self.members],
                 "queues": queues,
             }
         )
@@ -178,6 +211,7 @@ def decode(data: bytes) -> Catalog:
             raise MalformedCatalogError(f"an identity of {len(catalog.identity)} bytes")
         catalog.version = int(whole["version"])
         catalog.last_group = int(whole["last_group"])
+        catalog.members = tuple([str(one).encode("latin-1") for one in whole["members"]])
         for fields in whole["queues"]:
             catalog._add(_queue(fields))  # noqa: SLF001 - it is one of this module
     except (KeyError, TypeError, ValueError) as error:
@@ -203,9 +237,20 @@ def pack_drop(name: bytes) -> bytes:
     return _pack({"do": DROP, "name": name.decode("latin-1")})
 
 
-def pack_replicas(queue: OrderedQueue, replicas: tuple[bytes, ...]) -> bytes:
-    """The entry that notes which replicas a group has now."""
-    return _pack({**queue.fields(), "do": REPLICAS, "replicas": [one.decode("latin-1") for one in replicas]})
+def pack_replicas(queue: OrderedQueue, replicas: tuple[bytes, ...], lead: bytes) -> bytes:
+    """The entry that says which replicas a group must have, and which node should lead it."""
+    fields = {"do": REPLICAS, "replicas": [one.decode("latin-1") for one in replicas], "lead": lead.decode("latin-1")}
+    return _pack({**queue.fields(), **fields})
+
+
+def pack_settled(queue: OrderedQueue) -> bytes:
+    """The entry that says that a group has the replicas that it must have."""
+    return _pack({**queue.fields(), "do": SETTLED})
+
+
+def pack_members(members: tuple[bytes, ...]) -> bytes:
+    """The entry that says which replicas group 0 must have."""
+    return _pack({"do": MEMBERS, "name": "", "replicas": [one.decode("latin-1") for one in members]})
 
 
 def _pack(fields: dict[str, Any]) -> bytes:
@@ -238,6 +283,8 @@ def _queue(fields: dict[str, Any]) -> OrderedQueue:
     if len(salt) != SALT_BYTES:
         raise MalformedCatalogError(f"a salt of {len(salt)} bytes")
     options = QueueOptions(single=bool(fields["single"]), prefetch=int(fields["prefetch"]))
-    return OrderedQueue(
-        _bytes(fields, "name"), int(fields["group"]), options, _replicas(fields), _bytes(fields, "lead"), salt
-    )
+    replicas = _replicas(fields)
+    queue = OrderedQueue(_bytes(fields, "name"), int(fields["group"]), options, replicas, _bytes(fields, "lead"), salt)
+    queue.settled = bool(fields["settled"])
+    queue.moved = bool(fields["moved"])
+    return queue

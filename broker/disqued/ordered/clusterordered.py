@@ -6,9 +6,14 @@ from typing import Final
 
 from disqued.core.clients.session import Session
 from disqued.core.runtime.state import NodeState
-from disqued.ordered.catalog import CATALOG_GROUP
+from disqued.errors import ReplyError, shown
+from disqued.ordered.catalog import CATALOG_GROUP, OrderedQueue, pack_replicas
 from disqued.ordered.exchange import node_of
+from disqued.ordered.qnew import TIMEOUT_MS
+from disqued.ordered.requests import COMMAND
 from disqued.ordered.room import Alternative, OrderedRoom, ordered_of
+from disqued.ordered.waiting import ClientRequest, Waiting
+from disqued.resp.writer import OK
 
 
 def init(state: NodeState, session: Session, words: list[bytes]) -> bool:
@@ -34,27 +39,87 @@ def status(state: NodeState, session: Session, words: list[bytes]) -> bool:
     session.reply_bulk(b"error")
     session.reply_bulk(room.hosting.why_stopped.encode())
     session.reply_bulk(b"members")
-    _group(session, room, b"", CATALOG_GROUP, room.hosting.founders.all)
+    _group(session, room, b"", CATALOG_GROUP, room.hosting.founders.all, settled=not room.hosting.founders.learners)
     session.reply_bulk(b"queues")
     session.reply_array(len(room.catalog.by_group))
     for group, queue in room.catalog.by_group.items():
-        _group(session, room, queue.name, group, queue.replicas)
+        _group(session, room, queue.name, group, queue.replicas, settled=queue.settled)
     return True
 
 
-def _group(session: Session, room: OrderedRoom, name: bytes, group: int, replicas: tuple[bytes, ...]) -> None:
-    """Append one group."""
-    session.reply_map(4)
+def _group(
+    session: Session, room: OrderedRoom, name: bytes, group: int, replicas: tuple[bytes, ...], *, settled: bool
+) -> None:
+    """Append one group; `settled` says whether it has the replicas that it must have."""
+    session.reply_map(5)
     session.reply_bulk(b"queue")
     session.reply_bulk(name)
     session.reply_bulk(b"group")
     session.reply_integer(group)
     session.reply_bulk(b"leader")
     session.reply_bulk(room.exchange.leaders.get(group, b""))
+    session.reply_bulk(b"settled")
+    session.reply_integer(settled)
     session.reply_bulk(b"replicas")
     session.reply_array(len(replicas))
     for replica in replicas:
         session.reply_bulk(node_of(replica))
 
 
-SUBCOMMANDS: Final[dict[bytes, Alternative]] = {b"INIT": init, b"STATUS": status}
+class _Change(ClientRequest):
+    """A change of the catalog for a client."""
+
+    def done(self, result: bytes) -> None:  # noqa: ARG002 - it is in the catalog, or the queue is gone
+        """Reply."""
+        self.waiting.finish(OK)
+
+
+def _change(room: OrderedRoom, session: Session, queue: OrderedQueue, data: bytes) -> None:
+    """Have a change written into the catalog."""
+    waiting = Waiting(room.state, session)
+    waiting.begin()
+    deadline_ms = room.state.now_ms + TIMEOUT_MS
+    request = _Change(room, waiting, queue.name, COMMAND, data, deadline_ms, repeated=True)
+    room.clients.client(CATALOG_GROUP).submit(request)
+
+
+def _known(room: OrderedRoom, name: bytes) -> OrderedQueue:
+    queue = room.catalog.by_name.get(name)
+    if queue is None:
+        raise ReplyError(f"ERR no ordered queue has the name {shown(name)}")
+    return queue
+
+
+def move(state: NodeState, session: Session, words: list[bytes]) -> bool:
+    """Move the replica of a queue from one node to another. The reply comes at once; STATUS shows when it is done."""
+    if len(words) != 6 or words[2].upper() != b"FROM" or words[4].upper() != b"TO":
+        return False
+    room = ordered_of(state)
+    queue = _known(room, words[1])
+    nodes = [node_of(replica) for replica in queue.replicas]
+    if words[3] not in nodes:
+        raise ReplyError(f"ERR node {shown(words[3])} has no replica of this queue")
+    if words[5] in nodes:
+        raise ReplyError(f"ERR node {shown(words[5])} has a replica of this queue already")
+    found = [candidate for candidate in room.candidates() if node_of(candidate.replica) == words[5]]
+    if not found:
+        raise ReplyError(f"ERR node {shown(words[5])} cannot have a replica now: it is away, leaves, or has no catalog")
+    if not queue.settled:
+        raise ReplyError("ERR the replicas of this queue are changing; see CLUSTER ORDERED STATUS")
+    _change(room, session, queue, room.steering.move(queue, words[3], found[0]))
+    return True
+
+
+def lead(state: NodeState, session: Session, words: list[bytes]) -> bool:
+    """Say which node should lead a queue. It takes over within half a minute, when it has all entries."""
+    if len(words) != 3:
+        return False
+    room = ordered_of(state)
+    queue = _known(room, words[1])
+    if words[2] not in [node_of(replica) for replica in queue.replicas]:
+        raise ReplyError(f"ERR node {shown(words[2])} has no replica of this queue")
+    _change(room, session, queue, pack_replicas(queue, queue.replicas, words[2]))
+    return True
+
+
+SUBCOMMANDS: Final[dict[bytes, Alternative]] = {b"INIT": init, b"STATUS": status, b"MOVE": move, b"LEAD": lead}

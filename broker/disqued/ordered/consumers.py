@@ -62,6 +62,14 @@ class Consumers(Agents):
         for agent in self._of_sessions.pop(int(session.number), []):
             self._end(agent)
 
+    def check(self) -> None:
+        """Look for jobs that were lost on the way to this node."""
+        now_ms = self._exchange.state.now_ms
+        for group, agents in self._agents.items():
+            if group not in self._exchange.replicas:
+                for agent in agents.values():
+                    agent.check(now_ms)
+
     def _end(self, agent: Agent) -> None:
         of_group = self._agents.get(int(agent.group), {})
         of_group.pop(agent.consumer, None)

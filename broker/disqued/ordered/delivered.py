@@ -28,6 +28,8 @@ class Delivered:
         self.additional: i64 = assigned.additional
         self.leased_ms: i64 = _NEVER
         """How long the lease is."""
+        self.counted: bool = False
+        """Whether it is one of the assignments since its consumer joined."""
         self.lost: bool = False
         """Whether its body does not exist any more."""
         self._add: Add | None = None

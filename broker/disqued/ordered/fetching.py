@@ -65,7 +65,9 @@ class JobFetch(WaitForJob):
         if self._hangs and self._missing == 1:
             self._wait()
         else:
-            self._state.lifecycle.timers.arm(self, self._state.now_ms + LOOK_MS)
+            wait_ms = self._timeout_ms if self._hangs else LOOK_MS
+            if wait_ms > 0:
+                self._state.lifecycle.timers.arm(self, self._state.now_ms + wait_ms)
             self.look_on()
 
     def look_on(self) -> None:
@@ -83,13 +85,12 @@ class JobFetch(WaitForJob):
 
     def _wait(self) -> None:
         state = self._state
-        state.lifecycle.timers.disarm(self)
         for queue in self._queues:
             wait = JobWait(self, queue)
             self.waits.append(wait)
             queue.join_line(wait)
         state.lifecycle.memory.used_bytes += WAIT_BYTES * len(self._queues)
-        if self._timeout_ms > 0:
+        if self._timeout_ms > 0 and self.awake_ms == 0:
             state.lifecycle.timers.arm(self, state.now_ms + self._timeout_ms)
         self._missing = 1
         for ordered, agent in self._sources:

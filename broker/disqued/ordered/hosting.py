@@ -25,7 +25,7 @@ from disqued.raft.group import Group
 from disqued.raft.hardstate import HardState
 from disqued.raft.liveness import Liveness
 from disqued.raft.members import Members
-from disqued.raft.message import Message
+from disqued.raft.message import APPEND, Message
 from disqued.raft.snapshotmeta import SnapshotMeta
 from disqued.raft.stored import Stored
 from disqued.raft.tuning import Tuning
@@ -86,6 +86,12 @@ class Hosting(StorageListener):
     def is_founder(self) -> bool:
         """Whether this node has a replica of group 0."""
         return CATALOG_GROUP in self._exchange.replicas
+
+    @property
+    def leads_group_0(self) -> bool:
+        """Whether this node leads group 0 and knows the newest catalog."""
+        replica = self._exchange.replicas.get(CATALOG_GROUP)
+        return isinstance(replica, Replica) and replica.raft.is_confirmed and replica.has_applied_all
 
     @property
     def storage(self) -> Storage:
@@ -240,10 +246,18 @@ class Hosting(StorageListener):
         """Begin the replicas that the catalog gives this node, and end those of queues that are gone."""
         exchange = self._exchange
         catalog = self._catalog
+        identity = self.identity
         for group, queue in catalog.by_group.items():
-            exchange.members[group] = queue.replicas
-            if self._opened and self.identity in queue.replicas and group not in exchange.replicas:
+            here = group in exchange.replicas
+            if not here:
+                exchange.members[group] = queue.replicas
+            if not self._opened:
+                continue
+            if not here and not queue.moved and identity in queue.replicas:
                 self._begin_queue(queue)
+            elif here and queue.settled and identity not in queue.replicas:
+                self._end(group)
+                exchange.members[group] = queue.replicas
         for group in [group for group in exchange.members if group != CATALOG_GROUP and group not in catalog.by_group]:
             del exchange.members[group]
         for group in [group for group in exchange.replicas if group != CATALOG_GROUP and group not in catalog.by_group]:
@@ -290,11 +304,85 @@ class Hosting(StorageListener):
         self._exchange.leaders.pop(group, None)
         self.liveness.forget_group(group)
 
+    def _join(self, group: int, message: Message) -> Replica | None:
+        """Begin an empty replica because its leader sends to it; None if the catalog gives this node none.
+
+        Its vote in the term of the leader is given to that leader: it may have voted before it was removed.
+        """
+        queue = self._catalog.by_group.get(group)
+        members = self._catalog.members if group == CATALOG_GROUP else () if queue is None else queue.replicas
+        if not self._opened or group in self._damaged or self.identity not in members or message.kind != APPEND:
+            return None
+        hard = HardState(message.term, message.sender)
+        self.storage.log.save_hard(group, hard)
+        applier: Applier
+        if queue is None:
+            applier = self._catalog_machine()
+        else:
+            applier = QueueMachine(self._exchange, self.storage, self._agents, queue)
+        return self._add(group, Stored(hard, SnapshotMeta(0, 0, 0, Members(())), [], 0, 0, [], []), applier)
+
+    def change_replicas(self) -> list[OrderedQueue]:
+        """Let the groups that this node leads take a step to their replicas. Returns those that have them now."""
+        settled: list[OrderedQueue] = []
+        for group, queue in self._catalog.by_group.items():
+            replica = self._exchange.replicas.get(group)
+            if not isinstance(replica, Replica) or not replica.raft.is_leader:
+                continue
+            if not queue.settled:
+                if replica.change_to(queue.replicas):
+                    settled.append(queue)
+            elif queue.lead != self._exchange.node_id:
+                replica.lead_back(queue.lead)
+        founders = self._exchange.replicas.get(CATALOG_GROUP)
+        if isinstance(founders, Replica):
+            self.founders = founders.raft.members
+            if founders.raft.is_leader and self._catalog.members:
+                founders.change_to(self._catalog.members)
+            elif not founders.raft.is_leader and self._catalog.members and self.identity not in self._catalog.members:
+                self._leave_group_0(founders)
+        return settled
+
+    def _leave_group_0(self, founders: Replica) -> None:
+        """End the replica of group 0 when it was removed from its members."""
+        if not founders.raft.members.has(self.identity):
+            self._end(CATALOG_GROUP)
+
+    def was_removed(self, catalog: Catalog, members: Members) -> bool:
+        """Whether a newer catalog says that this node has no replica of group 0 any more. If so, it is ended."""
+        if not catalog.members or self.identity in catalog.members or members.has(self.identity):
+            return False
+        self._end(CATALOG_GROUP)
+        return True
+
+    def hand_over(self) -> int:
+        """Let other nodes lead the groups that this one leads. Returns how many it still leads that others could."""
+        left = 0
+        for replica in self._exchange.replicas.values():
+            if isinstance(replica, Replica) and replica.raft.is_leader and len(replica.raft.members.voters) > 1:
+                left += 1
+                replica.hand_over()
+        return left
+
+    def losing(self) -> list[int]:
+        """The groups that would have no majority if this node stopped; those with one replica are not meant."""
+        found: list[int] = []
+        for group, replica in self._exchange.replicas.items():
+            if not isinstance(replica, Replica) or len(replica.raft.members.voters) == 1:
+                continue
+            members = replica.raft.members
+            others = [voter for voter in members.voters if voter != self.identity and self.liveness.heard(voter)]
+            if members.is_voter(self.identity) and len(others) < members.quorum:
+                found.append(group)
+        return found
+
     # --- other nodes --------------------------------------------------------------------------------------------------
 
     def take_messages(self, group: i64, messages: list[Message]) -> None:
         """Messages for a replica arrived."""
         replica = self._exchange.replicas.get(int(group))
+        if replica is None and messages and messages[0].to == self.identity:
+            replica = self._join(int(group), messages[0])
         if isinstance(replica, Replica):
             replica.take_messages(messages)
 

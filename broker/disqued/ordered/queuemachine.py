@@ -110,13 +110,14 @@ class QueueMachine(Applier):
                 self._storage.log.release(self.group, entry.index)
             if kind == commands.CREDIT:
                 self._count_assigned(entry.data, effects)
+            elif kind == commands.JOIN and effects.code == OK:
+                effects.value = self.machine.last_claim
             if kind == commands.NODE and effects.code == OK:
                 self._node_returned(entry.data)
             if kind in _OF_CONSUMERS or effects.parted:
                 self._look_for_consumers()
         if effects.assigned:
-            for assigned in effects.assigned:
-                self._hand_out(assigned, entry)
+            self._hand_out_all(effects.assigned, entry)
             self._fetch()
         for ended in effects.ended:
             if not self._is_missing(ended.index):
@@ -152,8 +153,17 @@ class QueueMachine(Applier):
 
     # --- jobs ---------------------------------------------------------------------------------------------------------
 
-    def _hand_out(self, assigned: Assigned, entry: Entry) -> None:
-        """Give a job to its consumer, if that is the task of this replica."""
+    def _hand_out_all(self, assigned: list[Assigned], entry: Entry) -> None:
+        """Give the jobs that an entry assigned to their consumers, with their numbers since each consumer joined."""
+        left: dict[bytes, int] = {}
+        for one in assigned:
+            left[one.consumer] = left.get(one.consumer, 0) + 1
+        for one in assigned:
+            left[one.consumer] -= 1
+            self._hand_out(one, entry, left[one.consumer])
+
+    def _hand_out(self, assigned: Assigned, entry: Entry, later: i64) -> None:
+        """Give a job to its consumer, if that is the task of this replica; `later` ones of the entry follow."""
         consumer = assigned.consumer
         node_id = node_of(consumer)
         here = node_id == self._exchange.node_id
@@ -162,7 +172,7 @@ class QueueMachine(Applier):
         job = Delivered(assigned)
         found = entry if entry.index == assigned.index else self._storage.log.read(self.group, assigned.index)
         known = self.machine.consumer(consumer)
-        number: i64 = 0 if known is None else known.assigned
+        number: i64 = 0 if known is None else known.assigned - later
         missing = _Missing(job, consumer, entry.time_ms, number, here=here)
         if found is not None:
             self._fill(missing, found)
@@ -246,6 +256,8 @@ class QueueMachine(Applier):
         (size,) = _HEAD.unpack_from(state)
         self.machine = restore(state[_HEAD.size + size :])
         self._look_for_consumers()
+        self._missing.clear()
+        self._agents.rejoin(self.group)
 
     def led(self, *, leads: bool, leader: bytes) -> None:  # noqa: ARG002 - who leads does not matter
         """Note whether this node leads."""

@@ -14,8 +14,11 @@ from mypy_extensions import i64
 
 from disqued.errors import CommandSyntaxError
 from disqued.ordered.catalog import OrderedQueue
+from disqued.ordered.delivered import Delivered
+from disqued.ordered.deliverypayload import pack_delivery
 from disqued.ordered.jobids import index_of, make
 from disqued.orderedqueue.add import add_head
+from disqued.orderedqueue.effects import Assigned
 from disqued.orderedqueue.job import DELAYED, LEASED, MOVING, READY, Job
 from disqued.orderedqueue.machine import Machine
 from disqued.raft.entry import Entry
@@ -45,6 +48,10 @@ def unpack_question(data: bytes) -> list[bytes]:
     return words if at == len(data) else []
 
 
+def _claim(job: Job) -> int:
+    return int(job.claim)
+
+
 class Reading:
     """Answers the questions about one queue."""
 
@@ -70,9 +77,29 @@ class Reading:
             return self._qpeek(require_integer(words[2]))
         if name == b"show" and len(words) == 2:
             return self._show(words[1])
+        if name == b"leases" and len(words) == 3:
+            return self._leases(words[1], require_integer(words[2]))
         if name == b"pause":
             return b"+" + PAUSES[int(self._machine.paused)] + b"\r\n"
         raise CommandSyntaxError
+
+    def _leases(self, consumer: bytes, since: i64) -> bytes:
+        """The jobs that a consumer has by claims greater than `since`, as in a DELIVER."""
+        parts: list[bytes] = []
+        for job in sorted(self._machine.leases(consumer), key=_claim):
+            if job.claim <= since:
+                continue
+            entry = self._entries.get(int(job.index))
+            if entry is None:
+                self.missing.append(int(job.index))
+                continue
+            assigned = Assigned(job.index, job.claim, consumer, job.until_ms, job.nacks, job.additional)
+            part = pack_delivery(
+                int(self._queue.group), consumer, 0, Delivered(assigned), int(self._now_ms), entry.data
+            )
+            parts.append(part)
+        self.missing.sort()
+        return b"".join(parts)
 
     def _qstat(self) -> bytes:
         machine = self._machine

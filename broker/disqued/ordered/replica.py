@@ -16,6 +16,8 @@ from mypy_extensions import i64, mypyc_attr
 from disqued.bus import kinds
 from disqued.core.timers.alarm import Alarm
 from disqued.errors import ReplyError
+from disqued.ordered.changing import DONE as DONE_CHANGING
+from disqued.ordered.changing import LEAD_AGAIN_MS, has_caught_up, lead_back, next_step
 from disqued.ordered.exchange import Exchange, GroupReplica, log_of, node_of
 from disqued.ordered.payload import Answered, pack_answered, pack_messages
 from disqued.ordered.requests import COMMAND, DONE, NOT_LEADER, READ, REFUSED, UNKNOWN
@@ -142,6 +144,8 @@ class Replica(GroupReplica):
         """Who waits for which confirmed read: the node and the number of its request, by token."""
         self._confirmed: deque[tuple[i64, i64]] = deque()
         """Confirmed reads: the token, and the index that must be applied first."""
+        self._led_ms: i64 = 0
+        """Since when this node leads, or when it last tried to let another one lead; 0 while it does not."""
         self._watch: bool = False
         """This node has begun to lead, and has not looked at the nodes of consumers."""
         self._fetching: bool = False
@@ -313,6 +317,37 @@ class Replica(GroupReplica):
             self._due_ms = due_ms
             self.propose(b"", 0, self.applier.due())
 
+    # --- members ------------------------------------------------------------------------------------------------------
+
+    def change_to(self, wanted: tuple[bytes, ...]) -> bool:
+        """Take the next step to the replicas that the group must have; True if it has them. Only the leader does."""
+        if not self.raft.is_confirmed:
+            return False
+        outcome = next_step(self.raft, wanted, self._exchange.state.now_ms)
+        self._exchange.at_turn_end(self)
+        return outcome == DONE_CHANGING
+
+    @property
+    def has_applied_all(self) -> bool:
+        """Whether all entries are applied that are known to be committed."""
+        return self.applied >= self._committed
+
+    def hand_over(self) -> None:
+        """Let another replica lead."""
+        now_ms = self._exchange.state.now_ms
+        for voter in self.raft.members.voters:
+            if voter != self.raft.replica and has_caught_up(self.raft, voter) and not self.raft.transfer(voter, now_ms):
+                break
+        self._exchange.at_turn_end(self)
+
+    def lead_back(self, lead: bytes) -> None:
+        """Let the node that should lead do so, if this one has led for a while."""
+        now_ms = self._exchange.state.now_ms
+        if self.raft.is_confirmed and now_ms - self._led_ms >= LEAD_AGAIN_MS:
+            self._led_ms = now_ms
+            lead_back(self._exchange, self.raft, lead, now_ms)
+            self._exchange.at_turn_end(self)
+
     # --- snapshots ----------------------------------------------------------------------------------------------------
 
     def _offer_snapshot(self, message: Message) -> None:
@@ -439,6 +474,9 @@ class Replica(GroupReplica):
 
     def _role_changed(self) -> None:
         leads = self.raft.is_leader
+        if not leads or self._led_ms == 0:
+            self._led_ms = self._exchange.state.now_ms if leads else 0
+        self._exchange.members[int(self.group)] = self.raft.members.all
         self._due_ms = 0
         self.applier.led(leads=leads, leader=node_of(self.raft.leader))
         self._exchange.leaders[int(self.group)] = node_of(self.raft.leader)

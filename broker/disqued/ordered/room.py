@@ -18,7 +18,8 @@ from disqued.core.cluster.peer import Peer
 from disqued.core.runtime.outbox import send
 from disqued.core.runtime.room import Room
 from disqued.core.runtime.state import NodeState
-from disqued.errors import CommandSyntaxError
+from disqued.core.telemetry.fields import Fields
+from disqued.errors import CommandSyntaxError, shown
 from disqued.ordered.catalog import CATALOG_GROUP, Catalog, MalformedCatalogError, decode
 from disqued.ordered.choosing import Candidate
 from disqued.ordered.clients import Clients
@@ -28,9 +29,12 @@ from disqued.ordered.founding import Foundation
 from disqued.ordered.hosting import Hosting
 from disqued.ordered.jobids import group_of, index_of
 from disqued.ordered.payload import NO_CATALOG, Beat, Told, pack_beat, pack_catalog
+from disqued.ordered.steering import Steering
 from disqued.raft.members import Members
 
 NAME: Final = "ordered"
+FOUNDER_BEHIND_MS: Final = 3000
+"""A replica of group 0 whose catalog is older than that of others for so long may have been removed."""
 ASK_EVERY_MS: Final = 500
 """How often a newer catalog is asked for."""
 
@@ -55,6 +59,7 @@ class OrderedRoom(Room):
         self.conflict = b""
         """The identity of another catalog that a member knows; empty if there is none."""
         self.foundation = Foundation(self.exchange, self.hosting, self.catalog, self.clients)
+        self.steering = Steering(self.exchange, self.hosting, self.catalog, self.clients)
         self._alternatives = alternatives
         """What commands do with ordered queues, by the name of the command."""
         self._rerouted: bool = False
@@ -63,6 +68,8 @@ class OrderedRoom(Room):
         self.on_catalog: list[Callable[[], bool]] = []
         """Called when the catalog has changed, until they return True."""
         self._asked_ms: i64 = 0
+        self._behind_ms: i64 = 0
+        """Since when others know a newer catalog than this node; 0 while none does."""
 
     @property
     def has_catalog(self) -> bool:
@@ -111,7 +118,31 @@ class OrderedRoom(Room):
             self._beat()
             self.hosting.look_around()
             self.foundation.repeat()
+            self.consumers.check()
+            self.steering.cron(self.beats, self.candidates())
             self.hosting.keep_copy()
+
+    def leaving_changed(self) -> None:
+        """This node begins to leave: it leads nothing any more."""
+        if self.state.view.leaving:
+            self.hosting.hand_over()
+
+    def leaving_status(self) -> Fields:
+        """How many replicas are still here."""
+        return [("ordered-replicas-left", len(self.exchange.replicas))] if self.has_catalog else []
+
+    def unsafe_to_stop(self) -> str:
+        """Why stopping this node now would leave an ordered queue without a majority, or for a while without leader.
+
+        Whoever asks is about to stop the node, so it begins to hand over what it leads.
+        """
+        losing = self.hosting.losing()
+        if losing:
+            queue = self.catalog.by_group.get(losing[0])
+            name = "the catalog" if queue is None else shown(queue.name)
+            return f"{len(losing)} ordered queues would have no majority, one of them is {name}"
+        left = self.hosting.hand_over()
+        return f"{left} ordered queues are led here and are being handed over" if left else ""
 
     def peer_restarted(self, peer: Peer) -> None:
         """A node started again: it leads nothing."""
@@ -169,14 +200,14 @@ class OrderedRoom(Room):
         if self.has_catalog and told.catalog != self.catalog.identity:
             self.conflict = told.catalog
             return
-        if self.hosting.is_founder:
-            return
         try:
             catalog = decode(told.data)
             members = Members.decode(told.members)
         except (MalformedCatalogError, ValueError):
             return
         if catalog.identity != told.catalog or catalog.version < self.catalog.version:
+            return
+        if self.hosting.is_founder and not self.hosting.was_removed(catalog, members):
             return
         self.catalog.take(catalog)
         self.hosting.know_founders(members)
@@ -198,15 +229,25 @@ class OrderedRoom(Room):
         state = self.state
         self.beats[peer.id] = beat
         self.hosting.heard(peer.id, beat.log)
-        if beat.catalog == NO_CATALOG or self.hosting.is_founder:
+        if beat.catalog == NO_CATALOG:
             return
         if self.has_catalog and beat.catalog != self.catalog.identity:
             self.conflict = beat.catalog
-        elif (
-            beat.version > self.catalog.version or not self.has_catalog
-        ) and self._asked_ms + ASK_EVERY_MS <= state.now_ms:
+        elif self._is_behind(beat) and self._asked_ms + ASK_EVERY_MS <= state.now_ms:
             self._asked_ms = state.now_ms
             send(state, peer, state.bus.other(kinds.CATALOGASK, b""))
+
+    def _is_behind(self, beat: Beat) -> bool:
+        """Whether to ask a node for its catalog. A replica of group 0 gets it by its log, unless it was removed."""
+        if self.has_catalog and beat.version <= self.catalog.version:
+            self._behind_ms = 0
+            return False
+        if not self.hosting.is_founder:
+            return True
+        now_ms = self.state.now_ms
+        if self._behind_ms == 0:
+            self._behind_ms = now_ms
+        return now_ms - self._behind_ms >= FOUNDER_BEHIND_MS
 
     def candidates(self) -> list[Candidate]:
         """The nodes that may have replicas of new queues, this one included."""

@@ -54,7 +54,7 @@ def why_not_safe(state: NodeState) -> str:
         return ""
     if state.view.leaving:
         left = jobs_left(state)
-        return f"this node is leaving, jobs left to transfer: {left}" if left else ""
+        return f"this node is leaving, jobs left to transfer: {left}" if left else state.events.unsafe_to_stop()
     for peer in state.view.peers.values():
         if peer.in_handshake:
             continue
@@ -62,7 +62,7 @@ def why_not_safe(state: NodeState) -> str:
             return f"{_name(peer)} does not answer"
         if peer.flags & kinds.NODE_LEAVING:
             return f"{_name(peer)} is leaving the cluster"
-    return repair_of(state).waits_for()
+    return repair_of(state).waits_for() or state.events.unsafe_to_stop()
 
 
 def _name(peer: Peer) -> str:

@@ -81,6 +81,7 @@ class Events(Listener):
         self._consumer_gone: list[Listener] = []
         self._client_gone: list[Listener] = []
         self._leaving_changed: list[Listener] = []
+        self._unsafe_to_stop: list[Listener] = []
         self._leaving_status: list[Listener] = []
         self._peer_up: list[Listener] = []
         self._peer_connected: list[Listener] = []
@@ -399,6 +400,14 @@ class Events(Listener):
         """Pass the event on."""
         for listener in self._leaving_changed:
             listener.leaving_changed()
+
+    def unsafe_to_stop(self) -> str:
+        """Ask until a room has a reason."""
+        for listener in self._unsafe_to_stop:
+            why = listener.unsafe_to_stop()
+            if why:
+                return why
+        return ""
 
     def leaving_status(self) -> Fields:
         """Collect the fields of all rooms."""

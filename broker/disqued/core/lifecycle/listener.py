@@ -242,6 +242,10 @@ class Listener:
     def leaving_changed(self) -> None:
         """This node begins to leave the cluster, or stays after all."""
 
+    def unsafe_to_stop(self) -> str:
+        """Why the node should not be stopped now; empty if it can be. Whoever asks is about to stop it."""
+        return ""
+
     def leaving_status(self) -> Fields:
         """How far a leaving node is, for CLUSTER LEAVING STATUS."""
         return []

@@ -1,0 +1,116 @@
+"""Steering: the leader of group 0 keeps the replicas where they should be, and leaders report that their groups are.
+
+What to change is decided by `placement`. Every change goes through the catalog, so a new leader of group 0 continues
+where the last one was.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from disqued.bus import kinds
+from disqued.ordered.catalog import (
+    CATALOG_GROUP,
+    Catalog,
+    OrderedQueue,
+    pack_members,
+    pack_replicas,
+    pack_settled,
+)
+from disqued.ordered.choosing import Candidate
+from disqued.ordered.clients import Clients
+from disqued.ordered.exchange import Exchange, node_of
+from disqued.ordered.hosting import Hosting
+from disqued.ordered.payload import Beat
+from disqued.ordered.placement import Nodes, balance, repairs, replaced
+from disqued.ordered.requests import COMMAND, Request
+
+LOOK_MS: Final = 2000
+"""How often the leader of group 0 looks."""
+ABSENT_MS: Final = 30_000
+"""A node that was a member and is none for so long has left."""
+SETTLE_MS: Final = 500
+"""How often leaders compare the members of their groups with the catalog."""
+
+
+class _Change(Request):
+    """A change of the catalog. If it is lost, the next look finds what is left to do."""
+
+    def answered(self, status: i64, data: bytes) -> None:
+        """Nothing follows."""
+
+
+class Steering:
+    """What one node does about the places of replicas."""
+
+    def __init__(self, exchange: Exchange, hosting: Hosting, catalog: Catalog, clients: Clients) -> None:
+        self._exchange = exchange
+        self._hosting = hosting
+        self._catalog = catalog
+        self._clients = clients
+        self._looked_ms: i64 = 0
+        self._settled_ms: i64 = 0
+        self._absent_ms: dict[bytes, int] = {}
+        """Since when nodes with replicas are no members."""
+
+    def cron(self, beats: dict[bytes, Beat], candidates: list[Candidate]) -> None:
+        """Look at what is to do. `candidates` can have replicas."""
+        now_ms = self._exchange.state.now_ms
+        if now_ms - self._settled_ms >= SETTLE_MS:
+            self._settled_ms = now_ms
+            for queue in self._hosting.change_replicas():
+                self._submit(pack_settled(queue))
+        if self._hosting.leads_group_0 and now_ms - self._looked_ms >= LOOK_MS:
+            self._looked_ms = now_ms
+            self._look(beats, candidates)
+
+    def _submit(self, data: bytes) -> None:
+        deadline_ms = self._exchange.state.now_ms + LOOK_MS
+        self._clients.client(CATALOG_GROUP).submit(_Change(COMMAND, data, deadline_ms, repeated=False))
+
+    def _look(self, beats: dict[bytes, Beat], candidates: list[Candidate]) -> None:
+        """Write the next changes into the catalog."""
+        nodes = Nodes(candidates, self._leaving(), self._logs(beats))
+        members = replaced(self._hosting.founders.voters, b"", nodes)
+        if sorted(members) != sorted(self._hosting.founders.voters):
+            if sorted(members) != sorted(self._catalog.members):
+                self._submit(pack_members(members))
+            return
+        changes = repairs(self._catalog, nodes)
+        if not changes and all(not self._exchange.is_silent(peer) for peer in self._exchange.state.view.peers):
+            even = balance(self._catalog, nodes)
+            changes = [] if even is None else [even]
+        for change in changes:
+            self._submit(pack_replicas(change.queue, change.replicas, change.lead))
+
+    def _logs(self, beats: dict[bytes, Beat]) -> dict[bytes, bytes]:
+        """The logs of the nodes that are there."""
+        logs = {
+            node_id: beat.log
+            for node_id, beat in beats.items()
+            if beat.catalog == self._catalog.identity and not self._exchange.is_silent(node_id)
+        }
+        logs[self._exchange.node_id] = self._hosting.log_id
+        return logs
+
+    def _leaving(self) -> list[bytes]:
+        """The nodes with replicas that leave, or have left."""
+        state = self._exchange.state
+        view = state.view
+        found = [view.node_id] if view.leaving else []
+        found += [peer.id for peer in view.peers.values() if peer.flags & kinds.NODE_LEAVING]
+        replicas = [one for queue in self._catalog.by_group.values() for one in queue.replicas]
+        absent: dict[bytes, int] = {}
+        for node_id in dict.fromkeys(node_of(one) for one in (*replicas, *self._hosting.founders.voters)):
+            if not view.knows(node_id):
+                absent[node_id] = self._absent_ms.get(node_id, int(state.now_ms))
+        self._absent_ms = absent
+        return found + [node_id for node_id, since_ms in absent.items() if state.now_ms - since_ms >= ABSENT_MS]
+
+    def move(self, queue: OrderedQueue, from_node: bytes, to: Candidate) -> bytes:
+        """The change of the catalog that moves one replica."""
+        replicas = tuple([to.replica if node_of(one) == from_node else one for one in queue.replicas])
+        lead = queue.lead if queue.lead != from_node else node_of(to.replica)
+        return pack_replicas(queue, replicas, lead)
