@@ -1,0 +1,135 @@
+"""SINGLE queues, where one consumer at a time gets jobs, and group keys, within which jobs are delivered one by one."""
+
+from __future__ import annotations
+
+from disqued.testing.cluster import Member
+from disqued.testing.local import LocalClient
+from ordered.story import Story, Waiting, bodies, ids
+
+
+class Worker:
+    """A client that keeps its connection."""
+
+    def __init__(self, story: Story, node: Member, queue: str = "q") -> None:
+        self._story = story
+        self._queue = queue
+        self.client: LocalClient = node.client()
+
+    def ask(self) -> Waiting:
+        """Wait for a job."""
+        self.client.send("GETJOB", "FROM", self._queue)
+        return Waiting(self._story, self.client)
+
+    def call(self, *words: bytes | str | int) -> object:
+        """Send a command, and return the reply."""
+        self.client.send(*words)
+        return Waiting(self._story, self.client).reply()
+
+
+def single(nodes: int = 3) -> Story:
+    story = Story(nodes)
+    story.new("q", "SINGLE", "PREFETCH", 1)
+    return story
+
+
+def test_the_first_consumer_gets_all_jobs_and_the_next_one_when_it_leaves() -> None:
+    story = single()
+    a, b, _ = story.nodes
+    first, second = Worker(story, a), Worker(story, b)
+    asked = first.ask()
+    story.cluster.run(seconds=1)
+    other = second.ask()
+    for number in range(4):
+        story.add(b, f"{number}")
+    for number in range(3):
+        job = asked.reply()[0]
+        assert job[2] == b"%d" % number
+        assert first.call("ACKJOB", job[1]) == 1
+        asked = first.ask()
+    assert asked.reply()[0][2] == b"3"
+    story.cluster.run(seconds=1)
+    assert other.waits
+    first.client.disconnect()
+    assert bodies(other.reply()) == [b"3"]
+
+
+def test_jobs_of_a_consumer_that_leaves_come_before_later_ones() -> None:
+    story = Story()
+    story.new("q", "SINGLE", "PREFETCH", 5)
+    a, _, c = story.nodes
+    first = Worker(story, a)
+    for number in range(6):
+        story.add(c, f"{number}")
+    first.client.send("GETJOB", "COUNT", 3, "FROM", "q")
+    taken = Waiting(story, first.client).reply()
+    assert bodies(taken) == [b"0", b"1", b"2"]
+    assert first.call("ACKJOB", ids(taken)[1]) == 1
+    first.client.disconnect()
+    second = Worker(story, c)
+    second.client.send("GETJOB", "COUNT", 5, "FROM", "q")
+    assert bodies(Waiting(story, second.client).reply()) == [b"0", b"2", b"3", b"4", b"5"]
+
+
+def test_order_holds_when_the_node_of_the_consumer_dies() -> None:
+    story = single()
+    node = story.followers()[0]
+    others = [other for other in story.nodes if other is not node]
+    worker = Worker(story, node)
+    asked = worker.ask()
+    story.cluster.run(seconds=1)
+    for number in range(5):
+        story.add(others[0], f"{number}")
+    assert bodies(asked.reply()) == [b"0"]
+    node.crash()
+    second = Worker(story, others[1])
+    seen: list[bytes] = []
+    for _ in range(5):
+        job = second.ask().reply(within_s=20)[0]
+        seen.append(job[2])
+        assert second.call("ACKJOB", job[1]) == 1
+    assert seen == [b"0", b"1", b"2", b"3", b"4"]
+
+
+def test_order_holds_through_the_loss_of_the_leader() -> None:
+    story = single()
+    leader = story.leader()
+    node = story.followers()[0]
+    worker = Worker(story, node)
+    for number in range(10):
+        story.add(node, f"{number}")
+    seen: list[bytes] = []
+    for number in range(10):
+        job = worker.ask().reply(within_s=20)[0]
+        seen.append(job[2])
+        if number == 4:
+            leader.crash()
+        assert worker.call("ACKJOB", job[1]) == 1
+    assert seen == [b"%d" % number for number in range(10)]
+
+
+def test_a_job_given_back_comes_before_later_ones_even_after_a_delay() -> None:
+    story = single()
+    worker = Worker(story, story.nodes[0])
+    for number in range(3):
+        story.add(story.nodes[1], f"{number}")
+    job = worker.ask().reply()[0]
+    assert worker.call("NACK", job[1], "DELAY", 2) == 1
+    asked = worker.ask()
+    story.cluster.run(seconds=1)
+    assert asked.waits
+    assert bodies(asked.reply()) == [b"0"]
+
+
+def test_keys_are_served_in_parallel_and_each_in_order() -> None:
+    story = Story()
+    story.new()
+    for number in range(3):
+        for key in ("a", "b"):
+            story.add(story.nodes[0], f"{key}{number}", "GROUP", key)
+    first = story.call(story.nodes[0], "GETJOB", "NOHANG", "COUNT", 9, "FROM", "q")
+    assert bodies(first) == [b"a0", b"b0"]
+    assert story.take(story.nodes[1], 9) == []
+    assert story.call(story.nodes[2], "ACKJOB", ids(first)[1]) == 1
+    assert story.take(story.nodes[1], 9) == [b"b1"]
+    assert story.call(story.nodes[2], "NACK", ids(first)[0]) == 1
+    assert story.take(story.nodes[1], 9) == [b"a0"]
