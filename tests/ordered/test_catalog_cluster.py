@@ -107,3 +107,16 @@ def test_cluster_ordered_status_shows_queues_leaders_and_replicas() -> None:
     assert shown[b"queue"] == b"q"
     assert shown[b"leader"] == leader.id
     assert sorted(shown[b"replicas"]) == sorted(node.id for node in story.nodes)
+
+
+def test_a_node_that_is_reset_forgets_the_ordered_queues() -> None:
+    story = Story()
+    story.new()
+    node = story.followers()[0]
+    assert story.call(node, "CLUSTER", "RESET", "HARD") == b"OK"
+    story.cluster.run(seconds=1)
+    assert story.call(node, "QTYPE", "q") == b"jobs"
+    assert story.replicas(node) == {}
+    node.restart()
+    story.cluster.run(seconds=1)
+    assert not story.room(node).has_catalog

@@ -186,3 +186,13 @@ def test_a_queue_with_jobs_is_dropped_with_force_only(story: Story) -> None:
     story.cluster.run(seconds=1)
     assert [story.call(node, "QTYPE", "q") for node in story.nodes] == [b"jobs"] * 3
     assert all(list(story.replicas(node)) == [0] for node in story.nodes)
+
+
+def test_adds_of_one_client_that_does_not_wait_for_replies_keep_their_order(story: Story) -> None:
+    client = story.nodes[1].client()
+    for number in range(30):
+        client.send("ADDJOB", "q", f"{number}", 0)
+    story.cluster.run(seconds=1)
+    added = client.replies()
+    assert len(added) == 30
+    assert ids(story.call(story.nodes[0], "GETJOB", "COUNT", 99, "FROM", "q")) == added

@@ -143,6 +143,7 @@ def addjob(state: NodeState, session: Session, args: list[bytes]) -> bool:
     _complete(options, state.lifecycle.queues.settings_of(queue.name))
     add = _add_of(options, group)
     waiting = Waiting(state, session, len(args[2]))
+    waiting.open = True
     waiting.begin()
     deadline_ms: i64 = state.now_ms + timeout_ms if timeout_ms > 0 else 0
     request = _AddRequest(room, waiting, queue, add, add.encode(args[2]), deadline_ms)

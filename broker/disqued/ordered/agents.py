@@ -221,7 +221,7 @@ class Agent(TurnWork):
             self._exchange.at_turn_end(self)
 
     def check(self, now_ms: i64) -> None:
-        """Look whether assignments that come in messages were lost. Called while clients wait, without local replica."""
+        """Look whether assignments that came in messages were lost. Called for agents without a local replica."""
         if self._under_way or not self.joined or not self.takers:
             return
         if now_ms - self._asked_ms < CHECK_MS:

@@ -91,6 +91,8 @@ class Exchange:
         """When each node was heard last."""
         self.leaders: dict[int, bytes] = {}
         """The node that leads each group, as far as replicas here know."""
+        self.write_refusal = ""
+        """The error to commands while the disk takes no writes; empty while it does."""
         self.later: list[TurnWork] = []
         """What goes on in the next turn, because this one has done enough."""
         self._number: i64 = 0

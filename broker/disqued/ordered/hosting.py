@@ -55,6 +55,8 @@ class Hosting(StorageListener):
         self._opened: bool = False
         self._waiting: list[Callable[[], None]] = []
         """Who waits until the log is open."""
+        self._unsettled: list[OrderedQueue] = []
+        """The queues whose groups must change their replicas."""
         self._copied: i64 = 0
         """The version of the catalog in the log."""
         self._damaged: set[int] = set()
@@ -120,6 +122,10 @@ class Hosting(StorageListener):
         tuning = LogTuning(sync_always=True)
         self._storage = Storage(self._exchange, state.host, self, tuning)
         self._storage.log.open(state.now_ms)
+
+    def memory_bytes(self) -> i64:
+        """The memory of the recent entries."""
+        return 0 if self._storage is None else self._storage.log.cache.size_bytes
 
     @property
     def wake_ms(self) -> i64:
@@ -195,17 +201,35 @@ class Hosting(StorageListener):
     def writes_refused(self, why: str) -> None:
         """Note that the disk takes no writes."""
         self.why_stopped = why
+        self._exchange.write_refusal = f"MISCONF the log of ordered queues cannot be written: {why}" if why else ""
+        if why:
+            self.hand_over()
         text = f"Ordered queues cannot be written: error={why}" if why else "Ordered queues are written again"
         self._exchange.state.host.log("warning" if why else "notice", text)
 
     def log_failed(self, why: str) -> None:
         """Stop all replicas: what was not synced may be lost."""
         self.why_stopped = why
+        self._exchange.write_refusal = f"MISCONF the log of ordered queues failed: {why}"
         self._exchange.state.host.log("warning", f"Ordered queues stop on this node until it restarts: error={why}")
         for replica in self._exchange.replicas.values():
             assert isinstance(replica, Replica)
             replica.stop()
         self._exchange.replicas.clear()
+
+    def forget(self) -> None:
+        """The node leaves the cluster at once (CLUSTER RESET): it forgets the catalog, and has no replica any more."""
+        for group in list(self._exchange.replicas):
+            self._end(group)
+        if self._storage is not None and self._opened:
+            self._storage.log.remove_group(COPY_GROUP)
+            self._storage.write_turn()
+        self._copied = 0
+        self._machine = None
+        self.founders = Members(())
+        self._exchange.members.clear()
+        self._exchange.leaders.clear()
+        self._identities.clear()
 
     # --- groups -------------------------------------------------------------------------------------------------------
 
@@ -247,6 +271,7 @@ class Hosting(StorageListener):
         exchange = self._exchange
         catalog = self._catalog
         identity = self.identity
+        self._unsettled = [queue for queue in catalog.by_group.values() if not queue.settled]
         for group, queue in catalog.by_group.items():
             here = group in exchange.replicas
             if not here:
@@ -322,18 +347,21 @@ class Hosting(StorageListener):
             applier = QueueMachine(self._exchange, self.storage, self._agents, queue)
         return self._add(group, Stored(hard, SnapshotMeta(0, 0, 0, Members(())), [], 0, 0, [], []), applier)
 
+    def lead_back(self) -> None:
+        """Let the nodes that should lead do so."""
+        for group, queue in self._catalog.by_group.items():
+            if queue.settled and queue.lead != self._exchange.node_id:
+                replica = self._exchange.replicas.get(group)
+                if isinstance(replica, Replica) and replica.raft.is_leader:
+                    replica.lead_back(queue.lead)
+
     def change_replicas(self) -> list[OrderedQueue]:
         """Let the groups that this node leads take a step to their replicas. Returns those that have them now."""
         settled: list[OrderedQueue] = []
-        for group, queue in self._catalog.by_group.items():
-            replica = self._exchange.replicas.get(group)
-            if not isinstance(replica, Replica) or not replica.raft.is_leader:
-                continue
-            if not queue.settled:
-                if replica.change_to(queue.replicas):
-                    settled.append(queue)
-            elif queue.lead != self._exchange.node_id:
-                replica.lead_back(queue.lead)
+        for queue in self._unsettled:
+            replica = self._exchange.replicas.get(int(queue.group))
+            if isinstance(replica, Replica) and replica.raft.is_leader and replica.change_to(queue.replicas):
+                settled.append(queue)
         founders = self._exchange.replicas.get(CATALOG_GROUP)
         if isinstance(founders, Replica):
             self.founders = founders.raft.members

@@ -31,6 +31,8 @@ from disqued.raft.group import Group
 from disqued.raft.message import Message
 from disqued.raft.snapshotmeta import SnapshotMeta
 
+MOST_UNCOMMITTED: Final = 20_000
+"""How many entries may wait for a majority."""
 MOST_ROUNDS: Final = 100
 """How often the disk is asked for one question; it returns a few megabytes at a time."""
 MOST_APPLIED: Final = 2000
@@ -186,6 +188,10 @@ class Replica(GroupReplica):
 
     def propose(self, origin: bytes, number: i64, data: bytes) -> None:
         """Propose a command; `number` is 0 if nobody waits for the result."""
+        refusal = self._refusal() if number != 0 and self.raft.is_leader else ""
+        if refusal:
+            self._answer(origin, number, REFUSED, refusal.encode("utf-8", "surrogateescape"))
+            return
         index = self.raft.propose(data, self._exchange.state.now_ms)
         if index == 0:
             if number != 0:
@@ -194,6 +200,12 @@ class Replica(GroupReplica):
         if number != 0:
             self._proposals[int(index)] = Proposal(self.raft.term, origin, number)
         self._exchange.at_turn_end(self)
+
+    def _refusal(self) -> str:
+        """Why no more commands are taken now; empty if they are."""
+        if self.raft.last - self._committed > MOST_UNCOMMITTED:
+            return "OOM too many commands of this queue wait for the disks of its other replicas; try again later"
+        return self._exchange.write_refusal
 
     def _not_leader(self, origin: bytes, number: i64) -> None:
         leader = self.raft.leader

@@ -122,6 +122,19 @@ class OrderedRoom(Room):
             self.steering.cron(self.beats, self.candidates())
             self.hosting.keep_copy()
 
+    def cluster_reset(self) -> None:
+        """Forget the ordered queues: they are the cluster's."""
+        self.catalog.take(Catalog())
+        self.hosting.forget()
+        for group in self.clients.groups():
+            self.clients.end(group)
+            self.consumers.group_gone(group)
+        self.beats.clear()
+
+    def buffered_bytes(self) -> i64:
+        """The memory of the recent entries, and of the machines."""
+        return self.hosting.memory_bytes()
+
     def leaving_changed(self) -> None:
         """This node begins to leave: it leads nothing any more."""
         if self.state.view.leaving:

@@ -27,6 +27,8 @@ from disqued.ordered.payload import Beat
 from disqued.ordered.placement import Nodes, balance, repairs, replaced
 from disqued.ordered.requests import COMMAND, Request
 
+LEAD_MS: Final = 5000
+"""How often leaders look whether other nodes should lead their groups."""
 LOOK_MS: Final = 2000
 """How often the leader of group 0 looks."""
 ABSENT_MS: Final = 30_000
@@ -52,6 +54,9 @@ class Steering:
         self._clients = clients
         self._looked_ms: i64 = 0
         self._settled_ms: i64 = 0
+        self._lead_ms: i64 = 0
+        self._seen: object = None
+        """What the last look found, if there was nothing to do: the same needs no other look."""
         self._absent_ms: dict[bytes, int] = {}
         """Since when nodes with replicas are no members."""
 
@@ -62,6 +67,9 @@ class Steering:
             self._settled_ms = now_ms
             for queue in self._hosting.change_replicas():
                 self._submit(pack_settled(queue))
+        if now_ms - self._lead_ms >= LEAD_MS:
+            self._lead_ms = now_ms
+            self._hosting.lead_back()
         if self._hosting.leads_group_0 and now_ms - self._looked_ms >= LOOK_MS:
             self._looked_ms = now_ms
             self._look(beats, candidates)
@@ -73,15 +81,22 @@ class Steering:
     def _look(self, beats: dict[bytes, Beat], candidates: list[Candidate]) -> None:
         """Write the next changes into the catalog."""
         nodes = Nodes(candidates, self._leaving(), self._logs(beats))
+        quiet = all(not self._exchange.is_silent(peer) for peer in self._exchange.state.view.peers)
+        seen = (int(self._catalog.version), nodes, quiet)
+        if seen == self._seen:
+            return
+        self._seen = None
         members = replaced(self._hosting.founders.voters, b"", nodes)
         if sorted(members) != sorted(self._hosting.founders.voters):
             if sorted(members) != sorted(self._catalog.members):
                 self._submit(pack_members(members))
             return
         changes = repairs(self._catalog, nodes)
-        if not changes and all(not self._exchange.is_silent(peer) for peer in self._exchange.state.view.peers):
+        if not changes and quiet:
             even = balance(self._catalog, nodes)
             changes = [] if even is None else [even]
+        if not changes and not self._absent_ms:
+            self._seen = seen
         for change in changes:
             self._submit(pack_replicas(change.queue, change.replicas, change.lead))
 

@@ -34,6 +34,16 @@ class EntryCache:
         """The youngest first."""
         self._bytes: i64 = 0
         """The size of the youngest."""
+        self._older: list[i64] = []
+        """The sizes of the others, the youngest of them first."""
+
+    @property
+    def size_bytes(self) -> i64:
+        """About how much memory the entries use."""
+        size = self._bytes
+        for older in self._older:
+            size += older
+        return size
 
     def put(self, key: i64, entry: Entry) -> None:
         """Keep an entry for a while."""
@@ -42,6 +52,8 @@ class EntryCache:
                 return
             self._generations.pop()
             self._generations.insert(0, {})
+            self._older.insert(0, self._bytes)
+            del self._older[_GENERATIONS - 1 :]
             self._bytes = 0
         self._generations[0][key] = entry
         self._bytes += len(entry.data) + _ENTRY_BYTES
@@ -57,4 +69,5 @@ class EntryCache:
     def clear(self) -> None:
         """Forget all entries."""
         self._generations = [{} for _ in range(_GENERATIONS)]
+        self._older = []
         self._bytes = 0
