@@ -148,7 +148,7 @@ class DeadLetters:
             state.next_named_ctime(target),
             state.now_ms,
             dead=True,
-            reason=given or _reason(job, why),
+            reason=given or reason_of(job, why),
             lives_s=lives_s,
             keep_counters=False,
         )
@@ -171,7 +171,7 @@ def _is_last(job: Job, settings: QueueSettings, uncounted: i64) -> bool:
     return settings.limit_is_exact or not job.is_dead_letter
 
 
-def _reason(job: Job, why: str) -> bytes:
+def reason_of(job: Job, why: str) -> bytes:
     """Why a job is dead: the last reason that a worker gave, or what ended it."""
     given = None if job.extra is None else job.extra.get(REASON)
     if given:

@@ -13,6 +13,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from disqued.core.runtime.outbox import send
 from disqued.core.runtime.state import NodeState
+from disqued.orderedqueue.effects import Ended, Move
 from disqued.raft.entry import Entry
 
 NODE_BYTES: Final = 40
@@ -76,6 +77,23 @@ class Answered(TurnWork):
         raise NotImplementedError
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Duties:
+    """What the room does about the groups of this node beside applying their entries. This one does nothing."""
+
+    def leads(self, group: i64) -> None:
+        """This node leads a group, and its machine has applied the first entry of the term."""
+
+    def follows(self, group: i64) -> None:
+        """This node leads a group no more, or its replica is gone."""
+
+    def moves_begin(self, group: i64, moves: list[Move]) -> None:
+        """Jobs of a group that this node leads are on their way to other queues."""
+
+    def jobs_ended(self, group: i64, ended: list[Ended]) -> None:
+        """Jobs of a group ended."""
+
+
 class Exchange:
     """The shared state of the room of one node."""
 
@@ -89,6 +107,7 @@ class Exchange:
         """Who waits for the answer to a request, by its number."""
         self.heard_ms: dict[bytes, int] = {}
         """When each node was heard last."""
+        self.duties = Duties()
         self.leaders: dict[int, bytes] = {}
         """The node that leads each group, as far as replicas here know."""
         self.write_refusal = ""

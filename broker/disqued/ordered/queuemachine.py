@@ -103,6 +103,8 @@ class QueueMachine(Applier):
             self._storage.log.release(self.group, entry.index)
             for consumer in self.machine.consumers():
                 self._wake(consumer.agent)
+            if leads:
+                self._exchange.duties.leads(self.group)
         else:
             effects = self.machine.apply(entry.index, entry.time_ms, entry.data)
             kind = entry.data[0] if entry.data else 0
@@ -119,6 +121,10 @@ class QueueMachine(Applier):
         if effects.assigned:
             self._hand_out_all(effects.assigned, entry)
             self._fetch()
+        if effects.moves and leads:
+            self._exchange.duties.moves_begin(self.group, effects.moves)
+        if effects.ended:
+            self._exchange.duties.jobs_ended(self.group, effects.ended)
         for ended in effects.ended:
             if not self._is_missing(ended.index):
                 self._storage.log.release(self.group, ended.index)
@@ -262,6 +268,8 @@ class QueueMachine(Applier):
     def led(self, *, leads: bool, leader: bytes) -> None:  # noqa: ARG002 - who leads does not matter
         """Note whether this node leads."""
         self._leads = leads
+        if not leads:
+            self._exchange.duties.follows(self.group)
 
     def watch_nodes(self) -> list[bytes]:
         """NODE for each node with consumers that is silent, or that is down for the machine and is there."""

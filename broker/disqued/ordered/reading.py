@@ -12,11 +12,13 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disqued.core.jobs.attributes import CLAIM, NOTE, REASON, changed, described
 from disqued.errors import CommandSyntaxError
 from disqued.ordered.catalog import OrderedQueue
 from disqued.ordered.delivered import Delivered
 from disqued.ordered.deliverypayload import pack_delivery
 from disqued.ordered.jobids import index_of, make
+from disqued.ordered.successors import job_of
 from disqued.orderedqueue.add import add_head
 from disqued.orderedqueue.effects import Assigned
 from disqued.orderedqueue.job import DELAYED, LEASED, MOVING, READY, Job
@@ -79,6 +81,8 @@ class Reading:
             return self._show(words[1])
         if name == b"leases" and len(words) == 3:
             return self._leases(words[1], require_integer(words[2]))
+        if name == b"entry" and len(words) == 2:
+            return self._entry(require_integer(words[1]))
         if name == b"pause":
             return b"+" + PAUSES[int(self._machine.paused)] + b"\r\n"
         raise CommandSyntaxError
@@ -101,6 +105,16 @@ class Reading:
         self.missing.sort()
         return b"".join(parts)
 
+    def _entry(self, index: int) -> bytes:
+        """The entry that added a job; empty if the job has ended."""
+        if not self._machine.has(index):
+            return b""
+        entry = self._entries.get(index)
+        if entry is None:
+            self.missing.append(index)
+            return b""
+        return entry.data
+
     def _qstat(self) -> bytes:
         machine = self._machine
         oldest_ms = machine.oldest_ms()
@@ -114,6 +128,7 @@ class Reading:
             (b"leased", integer(int(machine.leased))),
             (b"delayed", integer(int(machine.delayed))),
             (b"dead", integer(int(machine.dead))),
+            (b"moving", integer(len(machine.moves()))),
             (b"oldest-ms", integer(int(max(self._now_ms - oldest_ms, 0)) if oldest_ms > 0 else 0)),
             (b"consumers", integer(len(machine.consumers()))),
             (b"index", integer(int(machine.index))),
@@ -172,8 +187,13 @@ class Reading:
             (b"claim", integer(int(job.claim))),
             (b"consumer", bulk(b"" if consumer is None else consumer.name)),
         ]
-        if add.group:
-            fields.append((b"group", bulk(add.group)))
-        if add.meta:
-            fields.append((b"meta", bulk(add.meta)))
+        changes: dict[int, bytes | None] = {CLAIM: None}
+        if job.reason:
+            changes[REASON] = job.reason
+        if job.note:
+            changes[NOTE] = job.note
+        extra = changed(job_of(self._queue, job.index, job.created_ms, entry.data, None).extra, changes)
+        if extra is not None:
+            for name, value in described(extra):
+                fields.append((name.encode(), bulk(value) if isinstance(value, bytes) else integer(value)))
         return array_header(2 * len(fields)) + b"".join([bulk(name) + value for name, value in fields])

@@ -28,6 +28,7 @@ from disqued.ordered.exchange import Exchange, node_of
 from disqued.ordered.founding import Foundation
 from disqued.ordered.hosting import Hosting
 from disqued.ordered.jobids import group_of, index_of
+from disqued.ordered.leading import Leading
 from disqued.ordered.payload import NO_CATALOG, Beat, Told, pack_beat, pack_catalog
 from disqued.ordered.steering import Steering
 from disqued.raft.members import Members
@@ -53,6 +54,8 @@ class OrderedRoom(Room):
         self.catalog = Catalog()
         self.clients = Clients(self.exchange)
         self.consumers = Consumers(self.exchange, self.clients)
+        self.leading = Leading(self.exchange, self.clients, self.catalog)
+        self.exchange.duties = self.leading
         self.hosting = Hosting(self.exchange, self.consumers, self.catalog, self.catalog_changed)
         self.beats: dict[bytes, Beat] = {}
         """What each node said last."""
@@ -121,6 +124,7 @@ class OrderedRoom(Room):
             self.consumers.check()
             self.steering.cron(self.beats, self.candidates())
             self.hosting.keep_copy()
+            self.leading.follow_settings()
 
     def cluster_reset(self) -> None:
         """Forget the ordered queues: they are the cluster's."""

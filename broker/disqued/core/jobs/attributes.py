@@ -26,6 +26,7 @@ META: Final = 2
 RETAIN: Final = 3
 CLAIM: Final = 5
 ORIGIN_ID: Final = 6
+GROUP: Final = 7
 SCHEDULE: Final = 8
 ORIGIN_QUEUE: Final = 9
 REASON: Final = 10
@@ -100,6 +101,7 @@ ATTRIBUTES: Final = (
     AttributeKind(RETAIN, "retain", 4, _FIRST, "for how many seconds its record is kept when it has ended"),
     AttributeKind(CLAIM, "claim", 8, _GREATEST, "the greatest claim known; smaller ones are stale"),
     AttributeKind(ORIGIN_ID, "origin-id", 40, _FIRST, "the ID of the first job of the chain of moves"),
+    AttributeKind(GROUP, "group", _ANY, _FIRST, "the group key that it had in an ordered queue, and gets there again"),
     AttributeKind(SCHEDULE, "schedule", _ANY, _FIRST, "the name of the schedule that added the job"),
     AttributeKind(ORIGIN_QUEUE, "origin-queue", _ANY, _FIRST, "the queue of the job that this one was made of"),
     AttributeKind(REASON, "reason", _ANY, _LATER, "why the job failed last, at most 1 KiB of text"),

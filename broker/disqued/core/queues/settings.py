@@ -34,6 +34,7 @@ _UNSET: Final = b"none"
 _MOST_RATE: Final = 1_000_000
 _MOST_BURST: Final = 1_000_000
 _MOST_IN_FLIGHT: Final = 1_000_000
+_MOST_CONSUMER_TIMEOUT_S: Final = 86_400
 _LEAST_AMOUNT: Final = 0.001
 _BURSTS_PER_S: Final = 10
 _AMOUNT: Final = re.compile(rb"\d{1,7}(\.\d{1,6})?")
@@ -67,6 +68,8 @@ class QueueSettings:
         """After so many attempts a job becomes a dead letter."""
         self.limit_is_exact: bool = False
         """Whether `limit` is set for the name of the queue, not for a pattern; only then it holds for dead letters."""
+        self.limit_is_set: bool = False
+        """Whether `limit` is set, also to none: an ordered queue has a limit unless it is."""
         self.dead = b""
         """The queue of dead letters; empty for the name of the queue with `.dead` behind it (`dead_queue`)."""
         self.drops_dead: bool = False
@@ -75,6 +78,8 @@ class QueueSettings:
         self.dead_expired: bool = False
         self.pause: i64 = 0
         """The flags of `queue.PAUSED_IN` and `queue.PAUSED_OUT`."""
+        self.consumer_timeout_s: i64 = NONE
+        """Of ordered queues."""
         self.copy_to: tuple[bytes, ...] = ()
         self.rate_per_s: float = 0.0
         """Deliveries per second in the whole cluster; 0 without `rate`."""
@@ -200,6 +205,7 @@ def _take_backoff(settings: QueueSettings, value: bytes) -> None:
 
 def _take_limit(settings: QueueSettings, value: bytes) -> None:
     settings.limit = _number_or_none(value, 1, 65535, " attempts")
+    settings.limit_is_set = True
 
 
 def _take_dead(settings: QueueSettings, value: bytes) -> None:
@@ -262,6 +268,10 @@ def _take_in_flight(settings: QueueSettings, value: bytes) -> None:
     settings.limited = settings.rate_per_s > 0 or settings.in_flight > 0
 
 
+def _take_consumer_timeout(settings: QueueSettings, value: bytes) -> None:
+    settings.consumer_timeout_s = _number(value, 1, _MOST_CONSUMER_TIMEOUT_S, " seconds")
+
+
 _ROWS: Final[tuple[Setting, ...]] = (
     Setting(
         "retry",
@@ -313,7 +323,13 @@ _ROWS: Final[tuple[Setting, ...]] = (
         "attempt, at most the second value.",
         _take_backoff,
     ),
-    Setting("limit", "n|none", "none", "After so many attempts a job becomes a dead letter.", _take_limit),
+    Setting(
+        "limit",
+        "n|none",
+        "none",
+        "After so many attempts a job becomes a dead letter. Ordered queues have a limit of 20 unless it is set.",
+        _take_limit,
+    ),
     Setting(
         "dead",
         "queue|drop",
@@ -359,6 +375,13 @@ _ROWS: Final[tuple[Setting, ...]] = (
         "none",
         "How many jobs of the queue workers have at a time, in the whole cluster.",
         _take_in_flight,
+    ),
+    Setting(
+        "consumer-timeout",
+        "sec",
+        "60",
+        "A consumer of a SINGLE queue that neither has a job nor asks for one loses its place after this time.",
+        _take_consumer_timeout,
     ),
 )
 SETTINGS: Final[dict[bytes, Setting]] = {row.name: row for row in _ROWS}

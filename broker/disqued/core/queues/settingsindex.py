@@ -54,6 +54,8 @@ class SettingsIndex:
     def __init__(self) -> None:
         self.some: bool = False
         """Whether anything is set."""
+        self.changes: i64 = 0
+        """How often something was set or removed."""
         self._rows: dict[bytes, dict[bytes, bytes]] = {}
         """The values by setting, by the name or pattern for which they are set."""
         self.pattern_bytes: i64 = 0
@@ -93,6 +95,7 @@ class SettingsIndex:
         self._changed()
 
     def _changed(self) -> None:
+        self.changes += 1
         self.some = bool(self._rows)
         self._combinations.clear()
         self._known.clear()
