@@ -15,6 +15,13 @@ if TYPE_CHECKING:
 
 def fate_here(state: NodeState, job_id: bytes) -> Fate:
     """What this node knows about the end of a job, or about that of the newest link of its chain that it knows."""
+    fate = _fate_in_table(state, job_id)
+    outside = state.events.fate_outside(job_id)
+    return outside if outside.is_newer_than(fate) else fate
+
+
+def _fate_in_table(state: NodeState, job_id: bytes) -> Fate:
+    """The same from the table of jobs, and from the records of jobs that were in it."""
     table = state.lifecycle.table
     records = state.records
     job = table.get(job_id)

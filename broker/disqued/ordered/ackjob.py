@@ -28,6 +28,7 @@ from disqued.delivery.nack import ids_end as nack_ids_end
 from disqued.delivery.nack import parse_nack
 from disqued.delivery.working import parse_working
 from disqued.errors import ReplyError
+from disqued.ordered.fates import KEPT_S
 from disqued.ordered.jobids import group_of, index_of
 from disqued.ordered.replies import error_for
 from disqued.ordered.requests import COMMAND
@@ -103,14 +104,16 @@ class _Acks(_Encoder):
 
     acks = True
 
-    def __init__(self, claim: i64, result: bytes | None) -> None:
+    def __init__(self, claim: i64, result: bytes | None, keep_s: i64) -> None:
         self._claim: i64 = claim
         self._result = result
+        self._keep_s: i64 = keep_s
 
     def encode(self, indexes: list[int]) -> bytes:
         """The command."""
         ack = Ack(indexes, [int(self._claim)] if self._claim else None)
         ack.result = self._result
+        ack.keep_s = self._keep_s
         return ack.encode()
 
     def others(self, state: NodeState, session: Session, args: list[bytes]) -> int:
@@ -212,7 +215,13 @@ def ackjob(state: NodeState, session: Session, args: list[bytes]) -> bool:
                 raise ReplyError("ERR jobs of ordered queues have no progress log, so SEQ cannot be used")
             claim = options.claim
             result = options.result
-    return _send(state, session, args, end, _Acks(claim, result))
+    return _send(state, session, args, end, _Acks(claim, result, _kept_s(state, args, end)))
+
+
+def _kept_s(state: NodeState, args: list[bytes], end: int) -> int:
+    """For how long records of the jobs are kept because somebody waits for the end of one of them."""
+    watched = state.lifecycle.watched
+    return KEPT_S if watched and any(args[at] in watched for at in range(1, end)) else 0
 
 
 def _is_ordered(state: NodeState, job_id: bytes) -> bool:
@@ -221,7 +230,7 @@ def _is_ordered(state: NodeState, job_id: bytes) -> bool:
 
 def fastack(state: NodeState, session: Session, args: list[bytes]) -> bool:
     """Acknowledge jobs: for ordered queues, FASTACK is ACKJOB."""
-    return _send(state, session, args, len(args), _FastAcks(0, None))
+    return _send(state, session, args, len(args), _FastAcks(0, None, _kept_s(state, args, len(args))))
 
 
 def nack(state: NodeState, session: Session, args: list[bytes]) -> bool:

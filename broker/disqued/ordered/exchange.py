@@ -13,6 +13,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from disqued.core.runtime.outbox import send
 from disqued.core.runtime.state import NodeState
+from disqued.orderedqueue.add import Add
 from disqued.orderedqueue.effects import Ended, Move
 from disqued.raft.entry import Entry
 
@@ -92,6 +93,9 @@ class Duties:
 
     def jobs_ended(self, group: i64, ended: list[Ended]) -> None:
         """Jobs of a group ended."""
+
+    def moved_in(self, group: i64, index: i64, add: Add) -> None:
+        """A move added a job to a group."""
 
 
 class Exchange:

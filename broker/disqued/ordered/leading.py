@@ -1,4 +1,7 @@
-"""What a node does for the groups that it leads: machines follow the settings, and jobs move to other queues."""
+"""What a node does beside applying entries: machines follow the settings, jobs move to other queues, ends are told.
+
+The first two are the duties of the leader of a group, the last one is the duty of every replica.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,13 @@ from mypy_extensions import i64
 from disqued.ordered.catalog import Catalog
 from disqued.ordered.clients import Clients
 from disqued.ordered.exchange import Duties, Exchange
+from disqued.ordered.fates import OrderedFates
 from disqued.ordered.moving import ANSWER_MS, GroupMoves
 from disqued.ordered.queuemachine import QueueMachine
 from disqued.ordered.replica import Replica
 from disqued.ordered.requests import COMMAND, Request
 from disqued.ordered.settings import are_equal, machine_settings
+from disqued.orderedqueue.add import Add
 from disqued.orderedqueue.commands import encode_conf
 from disqued.orderedqueue.effects import Ended, Move
 
@@ -31,9 +36,10 @@ class _ConfRequest(Request):
 
 
 class Leading(Duties):
-    """The duties of one node for the groups that it leads."""
+    """The duties of one node."""
 
     def __init__(self, exchange: Exchange, clients: Clients, catalog: Catalog) -> None:
+        self.fates = OrderedFates(exchange, catalog)
         self._exchange = exchange
         self._clients = clients
         self._catalog = catalog
@@ -80,6 +86,11 @@ class Leading(Duties):
         if moves is not None and moves.moves:
             for one in ended:
                 moves.job_ended(one.index)
+        self.fates.jobs_ended(group, ended)
+
+    def moved_in(self, group: i64, index: i64, add: Add) -> None:
+        """A move added a job to a queue of this node, whoever leads its group."""
+        self.fates.moved_in(group, index, add)
 
     # --- settings -----------------------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ from disqued.ordered.replica import Applier
 from disqued.ordered.results import pack
 from disqued.ordered.storage import TO_DELIVER, Storage
 from disqued.orderedqueue import commands
-from disqued.orderedqueue.add import ADD
+from disqued.orderedqueue.add import ADD, add_head, is_moved
 from disqued.orderedqueue.effects import OK, Assigned, Effects
 from disqued.orderedqueue.encoding import Reader
 from disqued.orderedqueue.machine import Machine, restore
@@ -110,6 +110,8 @@ class QueueMachine(Applier):
             kind = entry.data[0] if entry.data else 0
             if kind != ADD or effects.code != OK or effects.known is not None:
                 self._storage.log.release(self.group, entry.index)
+            if kind == ADD and effects.code == OK and effects.known is None and is_moved(entry.data):
+                self._exchange.duties.moved_in(self.group, entry.index, add_head(entry.data))
             if kind == commands.CREDIT:
                 self._count_assigned(entry.data, effects)
             elif kind == commands.JOIN and effects.code == OK:

@@ -15,6 +15,7 @@ from mypy_extensions import i64
 from disqued.bus import kinds
 from disqued.core.clients.session import Session
 from disqued.core.cluster.peer import Peer
+from disqued.core.fates.fate import NOTHING, Fate
 from disqued.core.runtime.outbox import send
 from disqued.core.runtime.room import Room
 from disqued.core.runtime.state import NodeState
@@ -125,6 +126,7 @@ class OrderedRoom(Room):
             self.steering.cron(self.beats, self.candidates())
             self.hosting.keep_copy()
             self.leading.follow_settings()
+            self.leading.fates.forget_old()
 
     def cluster_reset(self) -> None:
         """Forget the ordered queues: they are the cluster's."""
@@ -178,6 +180,10 @@ class OrderedRoom(Room):
         """The ordered queue of a job; empty if it is of none."""
         queue = self.catalog.by_word.get(group_of(job_id))
         return b"" if queue is None or index_of(job_id) == 0 else queue.name
+
+    def fate_outside(self, job_id: bytes) -> Fate:
+        """What replicas of this node know about the end of a job, or of its chain of moves."""
+        return self.leading.fates.fate_of(job_id) if self.has_catalog else NOTHING
 
     def ordered_queues(self, session: Session, words: list[bytes]) -> None:
         """CLUSTER ORDERED."""

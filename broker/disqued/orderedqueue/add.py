@@ -190,6 +190,13 @@ class Add:
             self.extra = data.text()
 
 
+def is_moved(data: bytes) -> bool:
+    """Whether a valid ADD adds a job for a move."""
+    reader = Reader(data)
+    reader.number()
+    return reader.number() & _ORIGIN != 0
+
+
 def add_head(data: bytes) -> Add:
     """Decode the command ADD without its body. Raises Malformed."""
     reader = Reader(data)

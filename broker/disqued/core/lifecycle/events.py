@@ -69,6 +69,7 @@ class Events(Listener):
         self._acknowledged: list[Listener] = []
         self._ended: list[Listener] = []
         self._fate_of: list[Listener] = []
+        self._fate_outside: list[Listener] = []
         self._queue_of: list[Listener] = []
         self._named_job_ended: list[Listener] = []
         self._dropped_unplaced: list[Listener] = []
@@ -338,6 +339,12 @@ class Events(Listener):
         """Ask the first room that knows fates."""
         for listener in self._fate_of:
             return listener.fate_of(job_id)
+        return NOTHING
+
+    def fate_outside(self, job_id: bytes) -> Fate:
+        """Ask the first room that has queues of another type."""
+        for listener in self._fate_outside:
+            return listener.fate_outside(job_id)
         return NOTHING
 
     def queue_of(self, job_id: bytes) -> bytes:

@@ -201,6 +201,10 @@ class Listener:
         """What this node knows about the end of a job, or about that of the newest link of its chain of moves."""
         return NOTHING
 
+    def fate_outside(self, job_id: bytes) -> Fate:  # noqa: ARG002 - nobody hears
+        """The same of links that are not in the table of jobs, because they are in queues of another type."""
+        return NOTHING
+
     def queue_of(self, job_id: bytes) -> bytes:  # noqa: ARG002 - nobody hears
         """The queue of a job that is not in the table of jobs; empty if no room knows it."""
         return b""
