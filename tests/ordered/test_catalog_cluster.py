@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from disqued.ordered.payload import NO_CATALOG
 from disqued.testing.cluster import Cluster
 from ordered.story import Story
 
@@ -19,6 +20,20 @@ def test_no_catalog_is_founded_while_a_member_cannot_be_asked() -> None:
     refused = story.call(a, "CLUSTER", "ORDERED", "INIT", a.id, b.id, within_s=20)
     assert str(refused).startswith("ERR only 2 of 3 members answered")
     assert not any(story.room(node).has_catalog for node in story.nodes)
+
+
+def test_a_node_that_finds_a_catalog_in_its_log_founds_no_other_one() -> None:
+    story = Story(1, founders=1)
+    [only] = story.nodes
+    before = story.room(only).catalog.identity
+    only.crash()
+    only.restart()
+    story.room(only).catalog.identity = NO_CATALOG  # as while the log is being opened
+    story.room(only).hosting._opened = False
+    founder = story.send(only, "CLUSTER", "ORDERED", "INIT", only.id)
+    story.room(only).catalog.identity = before
+    story.room(only).hosting.log_opened()
+    assert str(founder.reply()).startswith("EXISTS the cluster has a catalog")
 
 
 def test_two_founders_at_once_make_one_catalog_at_most() -> None:
@@ -107,6 +122,7 @@ def test_cluster_ordered_status_shows_queues_leaders_and_replicas() -> None:
     assert shown[b"queue"] == b"q"
     assert shown[b"leader"] == leader.id
     assert sorted(shown[b"replicas"]) == sorted(node.id for node in story.nodes)
+    assert (shown[b"single"], shown[b"prefetch"]) == (b"no", 0)
 
 
 def test_a_node_that_is_reset_forgets_the_ordered_queues() -> None:
@@ -120,3 +136,20 @@ def test_a_node_that_is_reset_forgets_the_ordered_queues() -> None:
     node.restart()
     story.cluster.run(seconds=1)
     assert not story.room(node).has_catalog
+
+
+def test_cluster_ordered_status_shows_pause_and_jobs_of_the_replica_on_the_node() -> None:
+    story = Story(4)
+    story.new("q", "SINGLE", "PREFETCH", 2, "ON", *[node.id for node in story.nodes[:3]])
+    story.add(story.nodes[0], "job")
+    story.call(story.nodes[0], "PAUSE", "q", "out")
+    story.settle()
+    story.cluster.until(lambda: b"q" in story.room(story.nodes[3]).catalog.by_name)
+    shown = []
+    for node in (story.leader(), story.nodes[3]):
+        fields = story.call(node, "CLUSTER", "ORDERED", "STATUS")
+        queue = fields[fields.index(b"queues") + 1][0]
+        shown.append(dict(zip(queue[::2], queue[1::2], strict=True)))
+    here, elsewhere = shown
+    assert (here[b"single"], here[b"prefetch"], here[b"pause"], here[b"jobs"]) == (b"yes", 2, b"out", 1)
+    assert (elsewhere[b"leader"], elsewhere[b"pause"], elsewhere[b"jobs"]) == (b"", b"", -1)

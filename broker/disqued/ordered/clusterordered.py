@@ -7,13 +7,20 @@ from typing import Final
 from disqued.core.clients.session import Session
 from disqued.core.runtime.state import NodeState
 from disqued.errors import ReplyError, shown
-from disqued.ordered.catalog import CATALOG_GROUP, OrderedQueue, pack_replicas
+from disqued.ordered.catalog import CATALOG_GROUP, OrderedQueue, QueueOptions, pack_replicas
 from disqued.ordered.exchange import node_of
 from disqued.ordered.qnew import TIMEOUT_MS
+from disqued.ordered.queuemachine import QueueMachine
+from disqued.ordered.reading import PAUSES
+from disqued.ordered.replica import Replica
 from disqued.ordered.requests import COMMAND
 from disqued.ordered.room import Alternative, OrderedRoom, ordered_of
 from disqued.ordered.waiting import ClientRequest, Waiting
+from disqued.orderedqueue.machine import Machine
 from disqued.resp.writer import OK
+
+NOT_HERE: Final = -1
+"""The jobs of a queue of which this node has no replica."""
 
 
 def init(state: NodeState, session: Session, words: list[bytes]) -> bool:
@@ -39,19 +46,32 @@ def status(state: NodeState, session: Session, words: list[bytes]) -> bool:
     session.reply_bulk(b"error")
     session.reply_bulk(room.hosting.why_stopped.encode())
     session.reply_bulk(b"members")
-    _group(session, room, b"", CATALOG_GROUP, room.hosting.founders.all, settled=not room.hosting.founders.learners)
+    founders = room.hosting.founders
+    settled = not founders.learners
+    _group(session, room, b"", CATALOG_GROUP, founders.all, QueueOptions(), settled=settled)
     session.reply_bulk(b"queues")
     session.reply_array(len(room.catalog.by_group))
     for group, queue in room.catalog.by_group.items():
-        _group(session, room, queue.name, group, queue.replicas, settled=queue.settled)
+        _group(session, room, queue.name, group, queue.replicas, queue.options, settled=queue.settled)
     return True
 
 
 def _group(
-    session: Session, room: OrderedRoom, name: bytes, group: int, replicas: tuple[bytes, ...], *, settled: bool
+    session: Session,
+    room: OrderedRoom,
+    name: bytes,
+    group: int,
+    replicas: tuple[bytes, ...],
+    options: QueueOptions,
+    *,
+    settled: bool,
 ) -> None:
-    """Append one group; `settled` says whether it has the replicas that it must have."""
-    session.reply_map(5)
+    """Append one group; `settled` says whether it has the replicas that it must have.
+
+    Its pause and its jobs are those of the replica of this node, which may be behind.
+    """
+    machine = _machine(room, group)
+    session.reply_map(9)
     session.reply_bulk(b"queue")
     session.reply_bulk(name)
     session.reply_bulk(b"group")
@@ -64,6 +84,21 @@ def _group(
     session.reply_array(len(replicas))
     for replica in replicas:
         session.reply_bulk(node_of(replica))
+    session.reply_bulk(b"single")
+    session.reply_bulk(b"yes" if options.single else b"no")
+    session.reply_bulk(b"prefetch")
+    session.reply_integer(options.prefetch)
+    session.reply_bulk(b"pause")
+    session.reply_bulk(b"" if machine is None else PAUSES[int(machine.paused)])
+    session.reply_bulk(b"jobs")
+    session.reply_integer(NOT_HERE if machine is None else int(machine.count))
+
+
+def _machine(room: OrderedRoom, group: int) -> Machine | None:
+    """The machine of the queue on this node; None if it has no replica."""
+    replica = room.exchange.replicas.get(group)
+    applier = replica.applier if isinstance(replica, Replica) else None
+    return applier.machine if isinstance(applier, QueueMachine) else None
 
 
 class _Change(ClientRequest):

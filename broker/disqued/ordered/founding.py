@@ -150,7 +150,11 @@ class Foundation:
     def _opened(self) -> None:
         """The log of this node is open."""
         founder = self._founder
-        if founder is not None:
+        if founder is None or founder.session.blocked is not founder:
+            return
+        if self._catalog.identity != NO_CATALOG:
+            release(self._exchange.state, founder, _exists(self._catalog.identity).encode())
+        else:
             founder.logs[self._exchange.node_id] = self._hosting.log_id
             self._continue(founder)
 
