@@ -15,7 +15,7 @@ INSTALL := -m pip --disable-pip-version-check --quiet --quiet install
 CFLAGS := -fno-semantic-interposition -fvisibility=hidden
 TOOK = echo "… done in $$(($$(date +%s) - began)) s"
 
-.PHONY: help run build test test-interpreted sim fuzz e2e check format bench docs manifests transcripts dashboards charts image dist lock clean
+.PHONY: help run build test test-interpreted sim raftsim fuzz e2e check format bench docs manifests transcripts dashboards charts image dist lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ test-interpreted: $(INSTALLED) ## Run the tests of what is compiled on the inter
 
 sim: $(INSTALLED) ## Simulate clusters under faults with new seeds each day, or with given ones (SEED=7, SEED=1..500)
 	$(BIN)/python -m disqued.testing.sim $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+raftsim: $(INSTALLED) ## Simulate Raft groups under faults with given seeds (SEED=0..9999), or with the first thousand
+	$(BIN)/python -m disqued.testing.raftsim $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 fuzz: $(COMPILED) ## Send hostile input to the ports and files of a node (fuzz/README.md)
 	$(FAST) $(BIN)/python -m fuzz $(ARGS)

@@ -29,6 +29,9 @@ qconf -3 write | addto -5 write denyoom fast | newid -1 readonly fast | movejob 
 logjob -3 write denyoom | showlog -2 readonly
 redrive -2 write denyoom fast | qcount -2 readonly | qpurge -2 write | result -2 readonly fast | waitjob -4 readonly
 schedule -3 write
+qnew -3 write denyoom
+qdrop -2 write
+qtype 2 readonly fast
 """
 """Of the original, and those that are ours; AUTH, HELLO and WORKING take more words here."""
 ROWS = [row.split() for line in TABLE.strip().splitlines() for row in line.split("|")]

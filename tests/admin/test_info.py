@@ -53,6 +53,7 @@ SECTIONS = {
     "Repair": "repair_waits_for repair_seconds_without_progress repair_jobs_under_replicated repair_jobs_in_flight "
     "repair_jobs_without_node repair_copies_rebuilt",
     "Counts": "jobs_purged",
+    "Ordered": "ordered_messages_refused ordered_moves_parked",
 }
 """Those of the original, then ours."""
 ON_REQUEST = ["Commandstats", "Busstats"]

@@ -118,6 +118,8 @@ class Config:
     audit_log_file: str
     protected_mode: bool
     rename_command: tuple[tuple[bytes, bytes], ...]
+    ordered_fsync: str
+    ordered_cache: int
 
     def __init__(self, more: tuple[Option[Any], ...] = ()) -> None:
         """Set all defaults. `more` are directives of added rooms, which are not in the table."""

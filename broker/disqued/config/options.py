@@ -28,6 +28,7 @@ from disqued.config.kinds import (
     ZoneName,
 )
 from disqued.config.option import Option
+from disqued.config.orderedqueues import ORDERED
 from disqued.config.originals import ORIGINALS
 
 DEFAULT_HTTP_PORT: Final = IfFree(9711)
@@ -574,6 +575,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
         shown=False,
         rewritten=False,
     ),
+    *ORDERED,
 )
 
 OPTION_OF: Final = {option.name: option for option in OPTIONS}

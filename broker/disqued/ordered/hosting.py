@@ -119,7 +119,11 @@ class Hosting(StorageListener):
 
     def _open(self) -> None:
         state = self._exchange.state
-        tuning = LogTuning(sync_always=True)
+        config = state.config
+        always = config.ordered_fsync == "always"
+        if not always:
+            state.host.log("warning", "ordered-fsync everysec: a loss of power can lose jobs that were accepted")
+        tuning = LogTuning(sync_always=always, cache_bytes=config.ordered_cache)
         self._storage = Storage(self._exchange, state.host, self, tuning)
         self._storage.log.open(state.now_ms)
 
