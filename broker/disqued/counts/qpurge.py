@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
     from disqued.counts.collecting import Collection
 
-_DEFAULT_PHASES: Final = (IN_QUEUE, DELAYED_HERE, DEAD_LETTER, HELD)
+DEFAULT_PHASES: Final = (IN_QUEUE, DELAYED_HERE, DEAD_LETTER, HELD)
 """A worker that has a job keeps it unless the request says otherwise."""
 
 
-class _Request:
+class PurgeOptions:
     """The options of one QPURGE."""
 
     def __init__(self, now_ms: int) -> None:
@@ -84,13 +84,13 @@ class Purged(LongWork):
 
 def qpurge(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Delete the jobs, and reply with names and numbers as a flat array: how many jobs, and how many nodes answered."""
-    request = _Request(int(state.now_ms))
+    request = PurgeOptions(int(state.now_ms))
     request.read(args[2:])
     queue = args[1]
     if not 1 <= len(queue) <= MOST_NAME_BYTES:
         raise ReplyError(f"ERR QPURGE takes names of 1 to {MOST_NAME_BYTES} bytes")
     before = int(state.next_ctime(queue)) if request.before_ms is None else request.before_ms * CTIMES_PER_MS
-    version = int(state.events.purge_wanted(queue, tuple(request.phases) or _DEFAULT_PHASES, before))
+    version = int(state.events.purge_wanted(queue, tuple(request.phases) or DEFAULT_PHASES, before))
     collection = counts_of(state).ask_purged(queue, version, request.timeout_ms)
     run_long(state, session, Purged(state, collection))
 

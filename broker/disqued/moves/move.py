@@ -37,6 +37,8 @@ from disqued.placing.targets import choose
 FIRST_ASK_MS: Final = 50
 MOST_ASK_MS: Final = 10_000
 """How often homes are asked again: at first, and at most. The time doubles with each attempt."""
+_FIRST_OUTSIDE_MS: Final = 1000
+"""A room that adds successors to queues of another type looks for answers itself."""
 _MAX_DOUBLINGS: Final = 8
 _SOON_MS: Final = 1500
 """Holders whose retry time may be over so soon are told at once that the job is leased."""
@@ -67,6 +69,8 @@ class Move(Alarm):
         self.asked: i64 = 0
         """How often homes were asked."""
         self.ask_at_ms: i64 = 0
+        self.outside: bool = False
+        """The target is a queue of another type, whose room adds the successor."""
         self.renew_at_ms: i64 = 0
         """When the holders of the old job are told again that it is leased."""
 
@@ -93,6 +97,9 @@ class Moving:
     def begin(self, old: Job, successor: Job, counter: Counter) -> None:
         """Move an unfinished job that this node has."""
         state = self._state
+        if state.events.keeps_queue(successor.queue):
+            self._begin_outside(old, successor, counter)
+            return
         if old.retry_s == 0:
             self._replace(old, successor, counter)
             return
@@ -115,6 +122,47 @@ class Moving:
             else:
                 self._copy(move, known)
             self.check(move)
+
+    def _begin_outside(self, old: Job, successor: Job, counter: Counter) -> None:
+        """Move a job to a queue of another type. An at-most-once job ends before, so that it is not delivered twice."""
+        state = self._state
+        if old.retry_s == 0:
+            state.counters.add(counter)
+            state.lifecycle.end(old, DEAD if successor.is_dead_letter else MOVED, successor.id)
+            state.events.successor_wanted(successor)
+            return
+        move = Move(self, old, successor, counter)
+        move.outside = True
+        self.moves[old.id] = move
+        self._by_successor[successor.id] = move
+        self._park(move)
+        self._check_outside(move)
+
+    def _check_outside(self, move: Move) -> None:
+        """Have the successor added again if there was no answer. Repetitions are recognised by its ID."""
+        state = self._state
+        now_ms = state.now_ms
+        if move.old.state == QUEUED or move.renew_at_ms <= now_ms:
+            self._hold(move)
+        if move.ask_at_ms <= now_ms:
+            pause_ms: i64 = _FIRST_OUTSIDE_MS << min(move.asked, _MAX_DOUBLINGS)
+            move.asked += 1
+            move.ask_at_ms = now_ms + min(pause_ms, MOST_ASK_MS)
+            state.events.successor_wanted(move.successor)
+        if move.old.id in self.moves:
+            state.lifecycle.timers.arm(move, min(move.ask_at_ms, move.renew_at_ms))
+
+    def added_outside(self, successor_id: bytes, new_id: bytes) -> None:
+        """A successor is in its queue of another type, under an ID of that queue: acknowledge the old job."""
+        move = self._by_successor.get(successor_id)
+        if move is None or not move.outside:
+            return
+        state = self._state
+        self._forget(move)
+        state.counters.add(move.counter)
+        outcome = DEAD if move.successor.is_dead_letter else MOVED
+        if state.lifecycle.acknowledge(move.old, state.now_ms, outcome, new_id):
+            state.events.acknowledged(move.old)
 
     def _copy(self, move: Move, known: Job | None) -> None:
         """Send the successor to its homes; `known` is what this node has of it already."""
@@ -210,6 +258,9 @@ class Moving:
         if lifecycle.table.get(old.id) is not old or old.state == ACKED:
             self._give_up(move)
             return
+        if move.outside:
+            self._check_outside(move)
+            return
         successor = move.successor
         if lifecycle.table.get(successor.id) is not successor or successor.state == ACKED:
             self._finish(move)
@@ -287,6 +338,8 @@ class Moving:
         lifecycle = self._state.lifecycle
         successor = move.successor
         self._forget(move)
+        if move.outside:
+            return
         if lifecycle.table.get(successor.id) is not successor:
             return
         if move.kept_here:

@@ -75,7 +75,7 @@ class MoveJobs(LongWork):
         return len(self._begun) > 0
 
 
-def _parse(args: list[bytes]) -> tuple[int, bytes, bool]:
+def parse_movejob(args: list[bytes]) -> tuple[int, bytes, bool]:
     """The index after the last ID, the target queue, and whether counters are kept."""
     end = 1
     while end < len(args) and is_job_id(args[end]):
@@ -94,7 +94,7 @@ def _parse(args: list[bytes]) -> tuple[int, bytes, bool]:
 
 def movejob(state: NodeState, session: Session, args: list[bytes]) -> None:
     """Move jobs, and reply with how many were moved."""
-    end, target, keep_counters = _parse(args)
+    end, target, keep_counters = parse_movejob(args)
     if end - 1 > MOST_JOBS:
         raise ReplyError(f"ERR MOVEJOB takes at most {MOST_JOBS} jobs, not {end - 1}; use several requests")
     run_long(state, session, MoveJobs(state, args[1:end], target, keep_counters=keep_counters))

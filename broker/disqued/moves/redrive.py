@@ -40,7 +40,7 @@ def _number(word: bytes, name: str) -> int:
     return value
 
 
-def _parse(args: list[bytes]) -> Redrive:
+def parse_redrive(args: list[bytes]) -> Redrive:
     """The options behind the name of the queue."""
     options = Redrive()
     for index in range(2, len(args), 2):
@@ -78,7 +78,7 @@ def redrive(state: NodeState, session: Session, args: list[bytes]) -> None:
             raise ReplyError("ERR no REDRIVE of that queue is running, as far as this node knows")
         session.reply_status(b"OK")
         return
-    options = _parse(args)
+    options = parse_redrive(args)
     if max(len(queue), len(options.target)) > MAX_NAME_BYTES:
         raise ReplyError(f"ERR REDRIVE takes names of at most {MAX_NAME_BYTES} bytes")
     if options.target == queue:

@@ -12,11 +12,15 @@ from disqued.moves.successor import life_s, make
 def begin_move(state: NodeState, moving: Moving, job: Job, target: bytes, *, keep_counters: bool) -> bool:
     """Begin to move a job; False if it is finished, leased, moving already, or in that queue.
 
+    One that waits for other jobs is not moved to a queue of another type.
+
     An at-most-once job is moved only while it is queued and was never delivered.
     """
     if job.queue == target or job.state not in (ACTIVE, QUEUED) or job.id in moving:
         return False
     if state.lifecycle.is_leased(job, state.now_ms):
+        return False
+    if job.is_held and state.events.keeps_queue(target):
         return False
     if job.retry_s == 0 and (job.state != QUEUED or job.flags & DELIVERED):
         return False

@@ -165,7 +165,7 @@ class _Removals(_Encoder):
         return drop(state, session, args, 1, len(args))
 
 
-def _split(room: OrderedRoom, args: list[bytes], end: int) -> tuple[dict[bytes, list[int]], list[bytes]] | None:
+def split_jobs(room: OrderedRoom, args: list[bytes], end: int) -> tuple[dict[bytes, list[int]], list[bytes]] | None:
     """The indexes of the jobs of ordered queues by queue, and the other IDs; None if there are only others."""
     by_word = room.catalog.by_word
     found: dict[bytes, list[int]] = {}
@@ -184,7 +184,7 @@ def _split(room: OrderedRoom, args: list[bytes], end: int) -> tuple[dict[bytes, 
 def _send(state: NodeState, session: Session, args: list[bytes], end: int, encoder: _Encoder) -> bool:
     """Send a command to the groups of the jobs in a request; False if none of them is of an ordered queue."""
     room = ordered_of(state)
-    parts = _split(room, args, end)
+    parts = split_jobs(room, args, end)
     if parts is None:
         return False
     found, others = parts
@@ -246,7 +246,7 @@ def enqueue(state: NodeState, session: Session, args: list[bytes]) -> bool:
 
 def dequeue(state: NodeState, session: Session, args: list[bytes]) -> bool:  # noqa: ARG001 - a handler
     """Refuse: a job of an ordered queue keeps its place."""
-    if _split(ordered_of(state), args, len(args)) is None:
+    if split_jobs(ordered_of(state), args, len(args)) is None:
         return False
     raise ReplyError("ERR DEQUEUE cannot be used with jobs of an ordered queue, which keep their places")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from disqued.ordered import ackjob, addjob, getjob, questions
+from disqued.ordered import ackjob, addjob, getjob, movejob, purging, questions, redrive
 from disqued.ordered.room import Alternative
 
 ALTERNATIVES: Final[dict[bytes, Alternative]] = {
@@ -22,4 +22,8 @@ ALTERNATIVES: Final[dict[bytes, Alternative]] = {
     b"qpeek": questions.qpeek,
     b"show": questions.show,
     b"pause": questions.pause,
+    b"qpurge": purging.qpurge,
+    b"qcount": purging.qcount,
+    b"movejob": movejob.movejob,
+    b"redrive": redrive.redrive,
 }

@@ -51,7 +51,7 @@ class Leading(Duties):
         """Groups whose machines may have other settings than their names."""
 
     def leads(self, group: i64) -> None:
-        """Go on with the moves of the leader before."""
+        """Continue the moves of the leader before."""
         replica = self._exchange.replicas.get(int(group))
         if not isinstance(replica, Replica) or not isinstance(replica.applier, QueueMachine):
             return

@@ -5,8 +5,8 @@ successor to the target queue, repeats that until it is confirmed, and then ends
 does the same for all jobs that its machine has parked. Repetitions meet: in a queue of jobs by the derived ID, in an
 ordered queue by the key, which is that ID.
 
-An ordered queue knows keys for an hour. If it is not known for so long whether the successor was added, the job stays
-parked, because it could be added twice. An at-most-once job must never be delivered twice, so it ends before its
+An ordered queue knows keys for an hour. If it is not known for that time whether the successor was added, the job
+stays parked, because it could be added twice. An at-most-once job must never be delivered twice, so it ends before its
 successor is added; it is lost if this node dies in between.
 """
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disqued.config.glob import Glob
 from disqued.core.jobs.attributes import CLAIM, NOTE, REASON, changed, described
 from disqued.errors import CommandSyntaxError
 from disqued.ordered.catalog import OrderedQueue
@@ -29,6 +30,8 @@ from disqued.resp.writer import NULL_BULK, array_header, bulk, integer
 
 _LENGTH: Final = struct.Struct(">I")
 MOST_PEEKED: Final = 1000
+MOST_REDRIVEN: Final = 500
+"""How many jobs REDRIVE looks at in one round."""
 PAUSES: Final = (b"none", b"in", b"out", b"all")
 _STATES: Final = {int(READY): b"queued", int(LEASED): b"active", int(DELAYED): b"delayed", int(MOVING): b"moving"}
 
@@ -81,6 +84,14 @@ class Reading:
             return self._show(words[1])
         if name == b"leases" and len(words) == 3:
             return self._leases(words[1], require_integer(words[2]))
+        if name == b"index":
+            return integer(int(self._machine.index))
+        if name == b"qcount":
+            return self._qcount()
+        if name == b"redrive" and len(words) == 7:
+            return self._redrive([require_integer(word) for word in words[1:5]], words[5], words[6])
+        if name == b"moving":
+            return integer(sum(self._is_moving(require_integer(word)) for word in words[1:]))
         if name == b"entry" and len(words) == 2:
             return self._entry(require_integer(words[1]))
         if name == b"pause":
@@ -114,6 +125,58 @@ class Reading:
             self.missing.append(index)
             return b""
         return entry.data
+
+    def _is_moving(self, index: int) -> bool:
+        """Whether a job is on its way to another queue."""
+        job = self._machine.job(index)
+        return job is not None and job.state == MOVING
+
+    def _redrive(self, numbers: list[int], target: bytes, reason: bytes) -> bytes:
+        """The next waiting jobs that REDRIVE moves, with their targets.
+
+        The words are the index of the last job that was looked at, 0 if there are no more, the number of jobs without a
+        target, then index and target of each.
+        """
+        after, last, wanted, before_ms = numbers
+        glob = Glob(reason)
+        found: list[bytes] = []
+        failed = 0
+        indexes = [index for index in self._machine.peek(MOST_REDRIVEN, after) if index <= last]
+        for index in indexes:
+            if len(found) == 2 * wanted:
+                break
+            after = index
+            entry = self._entries.get(index)
+            job = self._machine.job(index)
+            if entry is None or job is None:
+                self.missing.append(index)
+                continue
+            add = add_head(entry.data)
+            since_ms = add.dead_since_ms if add.dead_since_ms > 0 else job.created_ms
+            if (before_ms > 0 and since_ms > before_ms) or (reason and not glob.matches(job.reason or add.reason)):
+                continue
+            to = target or add.origin_queue
+            if not to or to == self._queue.name:
+                failed += 1
+                continue
+            found += (b"%d" % index, to)
+        is_over = len(indexes) < MOST_REDRIVEN and (not indexes or after == indexes[-1])
+        return pack_question([b"0" if is_over else b"%d" % after, b"%d" % failed, *found])
+
+    def _qcount(self) -> bytes:
+        machine = self._machine
+        replicas = len(self._queue.replicas)
+        fields: list[tuple[bytes, int]] = [
+            (b"queued", int(machine.length - machine.dead)),
+            (b"leased", int(machine.leased)),
+            (b"delayed", int(machine.delayed)),
+            (b"dead", int(machine.dead)),
+            (b"held", 0),
+            (b"records", int(machine.record_count)),
+            (b"nodes-answered", replicas),
+            (b"nodes-known", replicas),
+        ]
+        return array_header(2 * len(fields)) + b"".join([bulk(name) + integer(value) for name, value in fields])
 
     def _qstat(self) -> bytes:
         machine = self._machine

@@ -16,10 +16,12 @@ from disqued.bus import kinds
 from disqued.core.clients.session import Session
 from disqued.core.cluster.peer import Peer
 from disqued.core.fates.fate import NOTHING, Fate
+from disqued.core.jobs.job import Job
 from disqued.core.runtime.outbox import send
 from disqued.core.runtime.room import Room
 from disqued.core.runtime.state import NodeState
 from disqued.core.telemetry.fields import Fields
+from disqued.core.timers.alarm import Alarm
 from disqued.errors import CommandSyntaxError, shown
 from disqued.ordered.catalog import CATALOG_GROUP, Catalog, MalformedCatalogError, decode
 from disqued.ordered.choosing import Candidate
@@ -28,6 +30,7 @@ from disqued.ordered.consumers import Consumers
 from disqued.ordered.exchange import Exchange, node_of
 from disqued.ordered.founding import Foundation
 from disqued.ordered.hosting import Hosting
+from disqued.ordered.incoming import Incoming
 from disqued.ordered.jobids import group_of, index_of
 from disqued.ordered.leading import Leading
 from disqued.ordered.payload import NO_CATALOG, Beat, Told, pack_beat, pack_catalog
@@ -57,6 +60,7 @@ class OrderedRoom(Room):
         self.consumers = Consumers(self.exchange, self.clients)
         self.leading = Leading(self.exchange, self.clients, self.catalog)
         self.exchange.duties = self.leading
+        self.incoming = Incoming(self.exchange, self.clients, self.catalog)
         self.hosting = Hosting(self.exchange, self.consumers, self.catalog, self.catalog_changed)
         self.beats: dict[bytes, Beat] = {}
         """What each node said last."""
@@ -69,6 +73,8 @@ class OrderedRoom(Room):
         self._rerouted: bool = False
         self._subcommands = subcommands
         """Those of CLUSTER ORDERED."""
+        self.redrives: dict[bytes, Alarm] = {}
+        """The tasks of REDRIVE that run or ran on this node, by queue."""
         self.on_catalog: list[Callable[[], bool]] = []
         """Called when the catalog has changed, until they return True."""
         self._asked_ms: i64 = 0
@@ -127,6 +133,7 @@ class OrderedRoom(Room):
             self.hosting.keep_copy()
             self.leading.follow_settings()
             self.leading.fates.forget_old()
+            self.incoming.adopt()
 
     def cluster_reset(self) -> None:
         """Forget the ordered queues: they are the cluster's."""
@@ -180,6 +187,14 @@ class OrderedRoom(Room):
         """The ordered queue of a job; empty if it is of none."""
         queue = self.catalog.by_word.get(group_of(job_id))
         return b"" if queue is None or index_of(job_id) == 0 else queue.name
+
+    def keeps_queue(self, queue: bytes) -> bool:
+        """Whether a queue is ordered."""
+        return queue in self.catalog.by_name
+
+    def successor_wanted(self, job: Job) -> None:
+        """Add a job that was moved from a queue of jobs."""
+        self.incoming.add(job)
 
     def fate_outside(self, job_id: bytes) -> Fate:
         """What replicas of this node know about the end of a job, or of its chain of moves."""

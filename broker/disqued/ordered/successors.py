@@ -114,8 +114,8 @@ def successor_of(old: Job, move: Move, now_ms: i64, ctime: i64) -> Job:
     return successor
 
 
-def add_for(job: Job, key: bytes, now_ms: i64) -> bytes:
-    """The ADD that adds a job of the table of jobs, or a successor, to an ordered queue under a key."""
+def add_for(job: Job, key: bytes, now_ms: i64, *, adopted: bool = False) -> bytes:
+    """The ADD that adds a successor to an ordered queue under a key; `adopted`: a job itself, which then has moved."""
     add = Add(job.retry_s, max(job.expire_at_s - now_ms // 1000, 1))
     add.key = key
     add.window_s = KEY_WINDOW_S
@@ -134,6 +134,9 @@ def add_for(job: Job, key: bytes, now_ms: i64) -> bytes:
         add.attempts = max(extra.number(ATTEMPTS), 0)
         add.dead_since_ms = max(extra.number(DEAD), 0)
         add.claim = min(max(extra.number(CLAIM), 0), MOST_CLAIM)
+    if adopted:
+        add.origin_id = add.origin_id or job.id
+        add.moves += 1
     rest = of({tag: value for tag, value in values.items() if tag not in _KNOWN})
     if rest is not None:
         add.extra = rest.packed

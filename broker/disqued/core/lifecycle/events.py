@@ -65,6 +65,8 @@ class Events(Listener):
         self._settings_file: list[Listener] = []
         self._parents_known: list[Listener] = []
         self._parent_ended: list[Listener] = []
+        self._keeps_queue: list[Listener] = []
+        self._successor_wanted: list[Listener] = []
         self._copies_missing: list[Listener] = []
         self._acknowledged: list[Listener] = []
         self._ended: list[Listener] = []
@@ -319,6 +321,17 @@ class Events(Listener):
     def parent_ended(self, job: Job, why: bytes) -> bool:
         """Ask until a room takes the job over."""
         return any(listener.parent_ended(job, why) for listener in self._parent_ended)
+
+    def keeps_queue(self, queue: bytes) -> bool:
+        """Ask the first room that has queues of another type."""
+        for listener in self._keeps_queue:
+            return listener.keeps_queue(queue)
+        return False
+
+    def successor_wanted(self, job: Job) -> None:
+        """Pass the event on."""
+        for listener in self._successor_wanted:
+            listener.successor_wanted(job)
 
     def copies_missing(self, job: Job, confirmed: NodeIds) -> None:
         """Pass the event on."""

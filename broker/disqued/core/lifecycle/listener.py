@@ -188,6 +188,13 @@ class Listener:
         """A parent of a job can no longer be done, and the job must become a dead letter; False if it cannot."""
         return False
 
+    def keeps_queue(self, queue: bytes) -> bool:  # noqa: ARG002 - nobody hears
+        """Whether the jobs of the queue of that name are not in the table of jobs: the queue is of another type."""
+        return False
+
+    def successor_wanted(self, job: Job) -> None:
+        """A move made a job of such a queue: add it, and tell the moves room (`Moving.added_outside`)."""
+
     def copies_missing(self, job: Job, confirmed: NodeIds) -> None:
         """A job was placed before all of its copies were confirmed: the others must still be asked for."""
 
