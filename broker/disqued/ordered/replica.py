@@ -21,9 +21,9 @@ from disqued.ordered.changing import LEAD_AGAIN_MS, has_caught_up, lead_back, ne
 from disqued.ordered.exchange import Exchange, GroupReplica, log_of, node_of
 from disqued.ordered.payload import Answered, pack_answered, pack_messages
 from disqued.ordered.requests import COMMAND, DONE, NOT_LEADER, READ, REFUSED, UNKNOWN
-from disqued.ordered.snapshotpayload import ASK, OFFER, Part
-from disqued.ordered.snapshots import GIVE_UP_MS, Receiving, Sending
+from disqued.ordered.snapshotpayload import Part
 from disqued.ordered.storage import TO_APPLY, TO_COPY, TO_DELIVER, TO_READ, TO_SEND, Storage
+from disqued.ordered.transfers import Transfers
 from disqued.raft.batch import Batch
 from disqued.raft.codec import encode
 from disqued.raft.entry import EMPTY, MEMBERS, Entry
@@ -153,9 +153,7 @@ class Replica(GroupReplica):
         self._fetching: bool = False
         self._to_apply: dict[int, Entry] = {}
         """Committed entries that were read from the disk."""
-        self._sendings: dict[bytes, Sending] = {}
-        """Snapshots on their way, by follower."""
-        self._receiving: Receiving | None = None
+        self._transfers = Transfers(exchange, storage, raft, self)
         self._installing: i64 | None = None
         """The index of a received snapshot that is being written."""
         self._persisted: i64 = 0
@@ -278,8 +276,7 @@ class Replica(GroupReplica):
     def stop(self) -> None:
         """Do nothing more."""
         self._exchange.state.lifecycle.timers.disarm(self._wake)
-        if self._receiving is not None:
-            self._receiving.stop()
+        self._transfers.stop()
         for proposal in self._proposals.values():
             self._answer(proposal.origin, proposal.number, UNKNOWN, b"")
         self._proposals = {}
@@ -315,8 +312,7 @@ class Replica(GroupReplica):
         deadline_ms = self.raft.deadline_ms()
         if 0 < deadline_ms <= now_ms:
             self.raft.tick(now_ms)
-        if self._sendings:
-            self._end_sendings()
+        self._transfers.give_up()
         self._keep_time()
         self._exchange.at_turn_end(self)
 
@@ -364,71 +360,19 @@ class Replica(GroupReplica):
 
     def _offer_snapshot(self, message: Message) -> None:
         """Send the state of the machine to a follower."""
-        old = self._sendings.get(message.to)
-        now_ms = self._exchange.state.now_ms
-        if old is not None and now_ms - old.used_ms < GIVE_UP_MS:
+        if self._transfers.is_sending_to(message.to):
             self.raft.snapshot_sent(message.to, 0, False)
             return
         message.snapshot = self.raft.snapshot_meta(self.applied, self._applied_time_ms)
-        number = int.from_bytes(self._exchange.state.host.random_bytes(6), "big")
-        state, needed = self.applier.snapshot(), self.applier.needed()
-        sending = Sending(self._exchange, self._storage, message, number, state, needed)
-        self._sendings[message.to] = sending
-        record = pack_messages(log_of(self.raft.replica), log_of(message.to), encode(self.group, [message]))
-        sending.offer(self.group, record)
+        self._transfers.offer(message, self.applier.snapshot(), self.applier.needed())
 
     def take_part(self, part: Part, messages: list[Message]) -> None:
         """A part of a snapshot arrived, an offer of one, or a request."""
-        if part.what == OFFER:
-            self._receive(part, messages)
-        elif part.what == ASK:
-            self._send_part(part)
-        elif self._receiving is not None and self._receiving.number == part.number:
-            self._receiving.take(part)
-
-    def _send_part(self, part: Part) -> None:
-        for sending in self._sendings.values():
-            if sending.number == part.number:
-                low, high = sending.asked(part.position)
-                if high > 0:
-                    self._storage.fetch(self, self.group, low, high, TO_COPY)
-                return
-
-    def _end_sendings(self) -> None:
-        """Give up the transfers that nobody asks for any more."""
-        now_ms = self._exchange.state.now_ms
-        for replica, sending in list(self._sendings.items()):
-            if now_ms - sending.used_ms >= GIVE_UP_MS:
-                del self._sendings[replica]
-                self.raft.snapshot_sent(replica, 0, False)
-
-    def _receive(self, part: Part, messages: list[Message]) -> None:
-        """Begin to receive a snapshot that is ahead of this replica."""
-        message = messages[0]
-        meta = message.snapshot
-        if meta is None or message.term < self.raft.term or meta.index <= self.raft.committed:
-            return
-        if self._receiving is not None:
-            self._receiving.stop()
-        receiving = Receiving(self._exchange, self._storage, message, part.number, self._received)
-        self._receiving = receiving
-        receiving.begin(self.group)
-
-    def _received(self, complete: bool) -> None:
-        """A snapshot is complete, or given up."""
-        receiving = self._receiving
-        if receiving is not None and complete:
-            self.raft.step(receiving.message, self._exchange.state.now_ms)
-            self._exchange.at_turn_end(self)
-        elif receiving is not None:
-            self._receiving = None
+        self._transfers.take_part(part, messages)
 
     def _install(self, meta: SnapshotMeta) -> None:
         """The core takes the snapshot that was received."""
-        receiving = self._receiving
-        assert receiving is not None
-        self._receiving = None
-        state = receiving.state
+        state = self._transfers.take_state()
         log = self._storage.log
         log.install_snapshot(self.group, meta.index, meta.term, meta.members.encode(), state)
         self._storage.write_turn()
@@ -547,8 +491,7 @@ class Replica(GroupReplica):
         elif purpose == TO_DELIVER:
             self.applier.body_read(entries)
         elif purpose == TO_COPY:
-            for sending in self._sendings.values():
-                sending.read(entries)
+            self._transfers.read(entries)
         elif purpose == TO_READ:
             questions = self._questions
             self._questions = []
@@ -581,8 +524,8 @@ class Replica(GroupReplica):
             due_ms = self.applier.deadline_ms()
             if due_ms > 0 and due_ms != self._due_ms and (deadline_ms == 0 or due_ms < deadline_ms):
                 deadline_ms = due_ms
-        if self._sendings:
-            give_up_ms = min([sending.used_ms for sending in self._sendings.values()]) + GIVE_UP_MS
+        give_up_ms = self._transfers.give_up_ms
+        if give_up_ms > 0:
             deadline_ms = give_up_ms if deadline_ms == 0 else min(deadline_ms, give_up_ms)
         timers = self._exchange.state.lifecycle.timers
         if deadline_ms > 0:
