@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from disqued.raft.message import PREVOTE, VOTE, VOTE_REPLY, Message
 from disqued.raft.role import CANDIDATE, FOLLOWER, PRE_CANDIDATE
-from disqued.testing.raftcluster import SILENT_MS, RaftCluster
+from disqued.testing.raftcluster import SILENT_MS, Member, RaftCluster
 from raft.scenes import commands, forget_leader, kinds, record, terms
 
 
@@ -202,3 +202,48 @@ def test_candidate_that_is_higher_in_term_is_found_by_an_idle_leader_and_joins_a
     assert len({cluster[name].group.leader for name in "abc"}) == 1
     assert cluster.leader is not None
     assert cluster.leader.group.term >= 2
+
+
+class WithoutDenials(RaftCluster):
+    """A group whose nodes do not tell each other that they lead no more."""
+
+    def _compare(self, member: Member, other: Member) -> bool:  # noqa: ARG002 - an override
+        """Compare nothing."""
+        return False
+
+
+def step_down(cluster: RaftCluster, name: str) -> None:
+    """Have a leader hear no quorum for a moment, which its followers do not notice."""
+    member = cluster[name]
+    member.liveness.expire(cluster.now_ms + SILENT_MS)
+    member.group.tick(cluster.now_ms)
+    cluster.work(member)
+    assert not member.is_leader
+
+
+def test_leader_that_stepped_down_unnoticed_is_elected_again_without_a_denial() -> None:
+    """Its followers granted pre-votes, but no votes, as long as they heard its node."""
+    cluster = WithoutDenials()
+    cluster.elect("a")
+    cluster.run(100)
+    step_down(cluster, "a")
+    assert cluster.run_until(lambda: cluster.leader is not None, 4 * SILENT_MS)
+    cluster.propose(b"one")
+    cluster.run(100)
+    assert [commands(cluster, name) for name in "abc"] == [[b"one"]] * 3
+
+
+def test_followers_elect_another_when_the_leader_that_stepped_down_cannot_win() -> None:
+    cluster = WithoutDenials()
+    cluster.elect("a")
+    cluster.partition("a")
+    cluster.run(4 * SILENT_MS)
+    assert cluster.leader is not None
+    second = cluster.leader.name
+    cluster.propose(b"two")
+    cluster.run(20)
+    cluster.heal()
+    step_down(cluster, second)
+    assert cluster.run_until(lambda: cluster.leader is not None and cluster.leader.is_leader, 6 * SILENT_MS)
+    cluster.run(100)
+    assert [commands(cluster, name) for name in "abc"] == [[b"two"]] * 3

@@ -106,19 +106,23 @@ class Election:
     def refuses_all(self, message: Message) -> bool:
         """Whether a request comes while this replica has a leader. Then its term must not be taken over."""
         core = self._core
-        if message.flag or self._is_resigned(message):
+        if self._is_resigned(message):
+            core.follow(core.term, b"")
+            return False
+        if message.flag:
             return False
         if core.role == LEADER and not self._leading.hears_quorum():
             core.follow(core.term, b"")
         return core.role == LEADER or (core.role == FOLLOWER and core.follows_live_leader())
 
     def _is_resigned(self, message: Message) -> bool:
-        """Whether the leader itself asks for a pre-vote in a later term: it leads this term no more.
+        """Whether the leader itself asks for votes of a later term: it leads this term no more.
 
-        It cannot have asked before it led this term, so a late message says the same.
+        It cannot have asked before it led this term, so a late message says the same. Its followers then have no
+        leader, and may vote, also for another replica if the log of the former leader is too short to win.
         """
         core = self._core
-        return message.kind == PREVOTE and message.sender == core.leader and message.term > core.term
+        return core.role == FOLLOWER and message.sender == core.leader and message.term > core.term
 
     def refuse(self, message: Message) -> None:
         """Refuse a request. The leader makes itself known to the replica that asks."""
