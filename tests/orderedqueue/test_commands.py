@@ -17,7 +17,6 @@ NUMBERS = st.integers(0, (1 << 63) - 1)
 
 def full_add() -> Add:
     add = Add(RETRY_S, TTL_S)
-    add.nonce = (1 << 48) - 1
     add.delay_ms = 1500
     add.group = b"customer 7"
     add.key = b"order 17"

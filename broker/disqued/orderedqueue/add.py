@@ -44,8 +44,6 @@ class Add:
     def __init__(self, retry_s: i64, ttl_s: i64) -> None:
         self.retry_s: i64 = retry_s
         self.ttl_s: i64 = ttl_s
-        self.nonce: i64 = 0
-        """The random part of the job's ID."""
         self.size: i64 = 0
         """Bytes of the body."""
         self.body_at: i64 = 0
@@ -118,7 +116,6 @@ class Add:
         out.number(fields)
         out.number(self.retry_s)
         out.number(self.ttl_s)
-        out.number(self.nonce)
         out.number(len(body))
         if fields > 0:
             self._write_fields(out, fields)
@@ -207,7 +204,6 @@ def add_head(data: bytes) -> Add:
         raise Malformed("ADD has unknown fields")
     retry_s = read_seconds(reader)
     add = Add(retry_s, read_seconds(reader))
-    add.nonce = reader.number()
     add.size = reader.number()
     if fields > 0:
         add.read_fields(reader, fields)

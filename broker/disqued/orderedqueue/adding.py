@@ -56,7 +56,7 @@ def add(state: State, data: bytes, effects: Effects) -> None:
     else:
         waiting.append(index, state.now_ms, profile, command.size)
     if command.key:
-        first = Known(index, command.nonce, command.ttl_s, command.retry_s)
+        first = Known(index, command.ttl_s, command.retry_s)
         state.keys.add(command.key, first, state.now_ms, command.window_s, until_done=command.until_done)
     state.added += 1
     effects.value = index

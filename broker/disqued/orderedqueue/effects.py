@@ -132,9 +132,8 @@ class Refused:
 class Known:
     """The job that an earlier ADD added under the same key: what its ID is made of."""
 
-    def __init__(self, index: i64, nonce: i64, ttl_s: i64, retry_s: i64) -> None:
+    def __init__(self, index: i64, ttl_s: i64, retry_s: i64) -> None:
         self.index: i64 = index
-        self.nonce: i64 = nonce
         self.ttl_s: i64 = ttl_s
         self.retry_s: i64 = retry_s
 

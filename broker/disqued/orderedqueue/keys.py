@@ -73,7 +73,6 @@ class Keys:
         for key, entry in self.by_key.items():
             out.text(key)
             out.number(entry.known.index)
-            out.number(entry.known.nonce)
             out.number(entry.known.ttl_s)
             out.number(entry.known.retry_s)
             out.number(entry.added_ms)
@@ -84,9 +83,8 @@ class Keys:
         for _ in range(data.count()):
             key = data.text()
             index = data.number()
-            nonce = data.number()
             ttl_s = data.number()
-            known = Known(index, nonce, ttl_s, data.number())
+            known = Known(index, ttl_s, data.number())
             added_ms = data.number()
             entry = Key(known, added_ms, data.number())
             self.by_key[key] = entry
