@@ -90,7 +90,8 @@ def test_a_catalog_survives_its_bytes() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"{", b"[]", b"{}", b'{"do":"create","name":1}', b'{"do":"create","name":"q"}', b"\xff"]
+    "data",
+    [b"", b"{", b"[]", b"{}", b'{"do":"create","name":1}', b'{"do":"create","name":"q"}', b"\xff", b"[" * 100_000],
 )
 def test_bytes_that_are_no_change_change_nothing(data: bytes) -> None:
     catalog = Catalog()

@@ -258,7 +258,10 @@ def _pack(fields: dict[str, Any]) -> bytes:
 
 
 def _object(data: bytes) -> dict[str, Any]:
-    found = json.loads(data)
+    try:
+        found = json.loads(data)
+    except RecursionError:
+        raise MalformedCatalogError("too many levels") from None
     if not isinstance(found, dict):
         raise MalformedCatalogError("no object")
     return found

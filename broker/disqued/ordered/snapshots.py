@@ -192,14 +192,23 @@ class Receiving:
             return
         if part.what == STATE:
             self._parts.append(part.data)
-        elif part.what == ENTRIES:
-            self._storage.log.receive_entries(self._group, unpack_entries(part.data))
-            self._storage.write_turn()
+        elif part.what == ENTRIES and not self._keep(part.data):
+            self._end(complete=False)
+            return
         if part.following <= part.position:
             self._end(complete=False)
             return
         self._position = part.following
         self._ask()
+
+    def _keep(self, data: bytes) -> bool:
+        """Keep entries that the state needs; False if they are not in order."""
+        try:
+            self._storage.log.receive_entries(self._group, unpack_entries(data))
+        except ValueError:
+            return False
+        self._storage.write_turn()
+        return True
 
     def _end(self, *, complete: bool) -> None:
         self._exchange.state.lifecycle.timers.disarm(self._repeat)
