@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from disqued.client import ResponseError
 from disqued.ordered.exchange import node_of
 from disqued.testing.cluster import Member
@@ -83,6 +85,26 @@ def test_a_leaving_node_hands_its_replicas_to_the_others() -> None:
     leaving.crash()
     assert len(on) == 3
     assert ids(story.call(others[0], "GETJOB", "COUNT", 99, "FROM", "q")) == job_ids
+
+
+def _has_none(story: Story, node: Member) -> bool:
+    return story.replicas(node) == {}
+
+
+def test_the_catalog_gets_smaller_with_the_cluster() -> None:
+    story = Story(5, founders=5)
+    story.new()
+    for number in (4, 3):
+        leaving, others = story.nodes[number], story.nodes[:number]
+        assert story.call(leaving, "CLUSTER", "LEAVING", "yes") == b"OK"
+        story.cluster.until(partial(_has_none, story, leaving), within_s=60)
+        leaving.crash()
+        for other in others:
+            story.call(other, "CLUSTER", "FORGET", leaving.id)
+    story.cluster.run(seconds=60)
+    assert len(story.room(story.nodes[0]).hosting.founders.voters) == 3
+    story.nodes[0].crash()
+    assert story.call(story.nodes[1], "QNEW", "other", "ORDERED", "REPLICAS", 1) == b"OK"
 
 
 def test_a_node_that_lost_its_disk_gets_a_new_replica() -> None:

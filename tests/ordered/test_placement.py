@@ -7,7 +7,7 @@ from collections import Counter
 from disqued.ordered.catalog import Catalog, QueueOptions, pack_create, pack_replicas
 from disqued.ordered.choosing import Candidate
 from disqued.ordered.exchange import node_of
-from disqued.ordered.placement import MOST_CHANGES, Change, Nodes, balance, repairs
+from disqued.ordered.placement import MOST_CHANGES, Change, Nodes, balance, repairs, without_leaving
 
 
 def replica(number: int, log: str = "log-0000") -> bytes:
@@ -53,6 +53,11 @@ def test_a_replica_on_a_leaving_node_moves_to_another_node() -> None:
 
 def test_a_replica_stays_on_a_leaving_node_if_no_other_node_can_take_it() -> None:
     assert repairs(catalog((1, 2, 3)), nodes(1, 2, 3, leaving=(1,))) == []
+
+
+def test_the_catalog_loses_the_replicas_on_leaving_nodes_that_have_no_other_place() -> None:
+    assert without_leaving((replica(1), replica(2)), nodes(1, 2, leaving=(2,))) == (replica(1),)
+    assert without_leaving((replica(1),), nodes(1, leaving=(1,))) == (replica(1),), "the last one stays"
 
 
 def test_a_node_with_a_new_log_gets_a_new_replica() -> None:

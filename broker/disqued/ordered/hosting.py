@@ -375,6 +375,12 @@ class Hosting(StorageListener):
                 self._leave_group_0(founders)
         return settled
 
+    @property
+    def leaves_group_0(self) -> bool:
+        """Whether the replica of group 0 here must go. It may not hear that it was removed, as nobody sends it that."""
+        members = self._catalog.members
+        return self.is_founder and bool(members) and self.identity not in members
+
     def _leave_group_0(self, founders: Replica) -> None:
         """End the replica of group 0 when it was removed from its members."""
         if not founders.raft.members.has(self.identity):

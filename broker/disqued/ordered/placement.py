@@ -74,6 +74,12 @@ def replaced(replicas: tuple[bytes, ...], name: bytes, nodes: Nodes) -> tuple[by
     return tuple(kept)
 
 
+def without_leaving(replicas: tuple[bytes, ...], nodes: Nodes) -> tuple[bytes, ...]:
+    """The replicas of group 0 without those for which there is no other place: it gets smaller with the cluster."""
+    staying = tuple([replica for replica in replicas if node_of(replica) not in nodes.leaving])
+    return staying or replicas
+
+
 def repairs(catalog: Catalog, nodes: Nodes) -> list[Change]:
     """The changes because replicas are lost or nodes leave."""
     changing = sum(1 for queue in catalog.by_group.values() if not queue.settled)

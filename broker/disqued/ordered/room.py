@@ -277,7 +277,7 @@ class OrderedRoom(Room):
 
     def _is_behind(self, beat: Beat) -> bool:
         """Whether to ask a node for its catalog. A replica of group 0 gets it by its log, unless it was removed."""
-        if self.has_catalog and beat.version <= self.catalog.version:
+        if self.has_catalog and beat.version <= self.catalog.version and not self.hosting.leaves_group_0:
             self._behind_ms = 0
             return False
         if not self.hosting.is_founder:

@@ -24,7 +24,7 @@ from disqued.ordered.clients import Clients
 from disqued.ordered.exchange import Exchange, node_of
 from disqued.ordered.hosting import Hosting
 from disqued.ordered.payload import Beat
-from disqued.ordered.placement import Nodes, balance, repairs, replaced
+from disqued.ordered.placement import Nodes, balance, repairs, replaced, without_leaving
 from disqued.ordered.requests import COMMAND, Request
 
 LEAD_MS: Final = 5000
@@ -87,6 +87,8 @@ class Steering:
             return
         self._seen = None
         members = replaced(self._hosting.founders.voters, b"", nodes)
+        if quiet:
+            members = without_leaving(members, nodes)
         if sorted(members) != sorted(self._hosting.founders.voters):
             if sorted(members) != sorted(self._catalog.members):
                 self._submit(pack_members(members))
