@@ -1,7 +1,8 @@
 """Connections to brokers: queries their state and sends commands, through the client library.
 
-Each query uses its own connection with one round trip after authentication. Each step has a timeout of two seconds, so
-a broker that hangs delays nothing else.
+Each query uses its own connection with one round trip after authentication, and a second one if queues are compared:
+the pause of an ordered queue is asked of nobody, because the reply would wait for its leader. Each step has a timeout
+of two seconds, so a broker that hangs delays nothing else.
 
 No reply contains a password, because the connection may not be encrypted: a query asks for the directives that the
 operator compares, and for the hashes of passwords.
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from disque_operator.observed import LOCKED, Broker, Leaving, Peer, password_hash
+from disque_operator.orderedstate import OrderedStatus, parsed
 from disqued.client import (
     AsyncClient,
     AuthenticationRequired,
@@ -35,6 +37,8 @@ _ABOUT_USERS: Final = (("ACL", "LIST"), ("ACL", "CAT"), ("ACL", "CAT", "all"))
 _NO_SCHEDULE: Final = "there is no schedule"
 """Part of the error message of a broker that does not have a schedule."""
 _OF_SCHEDULE: Final = ("when", "zone", "queue", "body", "options", "missed", "strict")
+_ORDERED: Final = 4
+"""The position of CLUSTER ORDERED STATUS among the commands of a query."""
 _NO_ACL: Final = "unknown command"
 """Part of the error message of a broker that has no ACL command."""
 
@@ -99,8 +103,8 @@ async def query(
         ("HELLO",),
         ("CLUSTER", "NODES"),
         ("CLUSTER", "LEAVING", "STATUS"),
+        ("CLUSTER", "ORDERED", "STATUS"),
         *(("CONFIG", "GET", name) for name in asked.directives),
-        *(("PAUSE", queue, "STATE") for queue in asked.queues),
         *(("QCONF", queue, "GET") for queue in asked.queues),
         *(("SCHEDULE", name, "SHOW") for name in asked.schedules),
         *(_ABOUT_USERS if asked.users else ()),
@@ -108,7 +112,7 @@ async def query(
     )
     for password in (*passwords, None):
         connection = Connection(address, password, tls)
-        replies = await _ask(connection, commands)
+        replies = await _ask(connection, commands, asked.queues)
         if replies is None:
             continue
         if isinstance(replies[-1], DisqueError) and _NO_ACL in str(replies[-1]):
@@ -117,11 +121,19 @@ async def query(
     raise UnreachableError(LOCKED)
 
 
-async def _ask(connection: Connection, commands: Sequence[Sequence[str]]) -> list[Reply | DisqueError] | None:
-    """Return the replies; None if the password is wrong."""
+async def _ask(
+    connection: Connection, commands: Sequence[Sequence[str]], queues: Collection[str] = ()
+) -> list[Reply | DisqueError] | None:
+    """Return the replies; None if the password is wrong.
+
+    With `queues`, the replies about their pauses come before the last one. Those of ordered queues are errors.
+    """
     try:
         async with asyncio.timeout(3 * STEP_S), _client(connection) as client:
             replies: list[Reply | DisqueError] = await client.execute_many(commands)
+            if queues:
+                ordered = _ordered(replies[_ORDERED]) or OrderedStatus()
+                replies[-1:-1] = await _pauses(client, queues, ordered)
     except TimeoutError:
         raise UnreachableError("no answer") from None
     except ResponseError as error:
@@ -130,12 +142,22 @@ async def _ask(connection: Connection, commands: Sequence[Sequence[str]]) -> lis
         raise UnreachableError(f"rejects the command: {error}") from error
     except (DisqueError, OSError) as error:
         raise UnreachableError(f"no answer: {error}") from error
+    except (ValueError, LookupError) as error:
+        raise UnreachableError(f"unsupported reply: {error}") from error
     first = replies[0]
     if isinstance(first, AuthenticationRequired):
         return None
     if isinstance(first, DisqueError) and not isinstance(first, Loading):
         raise UnreachableError(f"no answer: {first}") from first
     return replies
+
+
+async def _pauses(client: AsyncClient, queues: Collection[str], ordered: OrderedStatus) -> list[Reply | DisqueError]:
+    asked = [queue for queue in queues if queue not in ordered.queues]
+    found = await client.execute_many([("PAUSE", queue, "STATE") for queue in asked]) if asked else []
+    replies = dict(zip(asked, found, strict=True))
+    not_asked = ResponseError("it is an ordered queue")
+    return [replies.get(queue, not_asked) for queue in queues]
 
 
 async def _user_without_acl(connection: Connection) -> Reply:
@@ -212,9 +234,9 @@ def _read(pod: str, replies: Sequence[Reply | DisqueError], asked: Asked, now_s:
 
 
 def _broker(pod: str, replies: Sequence[Reply | DisqueError], asked: Asked, now_s: float) -> Broker:
-    info, hello, nodes, leaving, *more, user = replies
+    info, hello, nodes, leaving, ordered, *more, user = replies
+    more, pauses = more[: len(more) - len(asked.queues)], more[len(more) - len(asked.queues) :]
     settings, more = more[: len(asked.directives)], more[len(asked.directives) :]
-    pauses, more = more[: len(asked.queues)], more[len(asked.queues) :]
     queue_settings, more = more[: len(asked.queues)], more[len(asked.queues) :]
     schedules, about_users = more[: len(asked.schedules)], more[len(asked.schedules) :]
     fields = _info_fields(_text(info))
@@ -263,7 +285,13 @@ def _broker(pod: str, replies: Sequence[Reply | DisqueError], asked: Asked, now_
             for name, reply in zip(asked.schedules, schedules, strict=True)
             if isinstance(reply, list) or _NO_SCHEDULE in str(reply)
         },
+        ordered=_ordered(ordered),
     )
+
+
+def _ordered(reply: Reply | DisqueError) -> OrderedStatus | None:
+    """Return the ordered queues that a broker knows; None if it does not know what that is."""
+    return parsed(reply) if isinstance(reply, list) else None
 
 
 def _schedule(reply: Reply | DisqueError) -> dict[str, str]:
@@ -355,13 +383,15 @@ def _leaving(status: Mapping[str, Reply]) -> Leaving | None:
     words = {name: _word(value) for name, value in status.items()}
     if words.get("leaving") != "yes":
         return None
+    replicas_left = int(words.get("ordered-replicas-left", "0"))
     return Leaving(
-        done=words["done"] == "yes",
+        done=words["done"] == "yes" and not replicas_left,
         jobs_left=int(words["jobs-left"]),
         rate=float(words["rate"]),
         seconds_left=float(words["seconds-left"]),
         seconds_elapsed=float(words["seconds-elapsed"]),
         waits_for=words["waits-for"],
+        replicas_left=replicas_left,
     )
 
 

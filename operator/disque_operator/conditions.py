@@ -10,6 +10,7 @@
 | Degraded | an administrator must act |
 | Updated | all pods have the image and the template that this operator would give them |
 | Exposed | every member has an address for clients outside of Kubernetes; absent without `spec.exposure` |
+| OrderedReady | the catalog and all ordered queues have a leader (`ordered`); only where there are any |
 | SpecValid | the spec can be applied |
 | ReconcileSuccess | the last round succeeded |
 | BackedUp | a scheduled backup is recent enough (`backups`); only with a schedule |
@@ -42,7 +43,7 @@ _TRUE_IF_QUIET: Final[Topic] = "Updated"
 
 
 def conditions(view: ClusterView, notes: Sequence[Note]) -> list[Json]:
-    """Return all conditions except ReconcileSuccess and SpecValid, in a fixed order."""
+    """Return all conditions that are made from notes and members, in a fixed order."""
     found = [_ready(view, notes), _formed(view), _reachable(view), *(_of_notes(topic, notes) for topic in _QUIET)]
     if view.spec.exposure is not None:
         found.append(_exposed(view))

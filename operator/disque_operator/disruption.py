@@ -129,6 +129,30 @@ def _copies(disruption: Disruption) -> str:
     return _named(waiting, "has jobs waiting for copies") if disruption.copies else ""
 
 
+def _majorities(disruption: Disruption) -> str:
+    """Return an ordered queue that would not be served without the member. One of fewer than 3 replicas never is.
+
+    While a queue gets other replicas, the replicas that the catalog names are not those that vote.
+    """
+    view = disruption.view
+    leaves = {broker.node_id for member, broker in view.loaded if member.name == disruption.pod}
+    serving = {
+        broker.node_id
+        for member, broker in view.loaded
+        if member.pod.ready and not member.pod.terminating and broker.ordered is not None and not broker.ordered.error
+    }
+    for group in () if disruption.locked else view.ordered.groups:
+        affected = bool(leaves & set(group.replicas)) and len(group.replicas) > 2
+        what = f"the ordered queue {group.queue}" if group.queue else "the catalog of ordered queues"
+        if not group.settled:
+            return f"{what} gets other replicas"
+        if affected and not group.leader:
+            return f"{what} has no leader"
+        if affected and 2 * len((serving - leaves) & set(group.replicas)) <= len(group.replicas):
+            return f"{what} would lose its majority"
+    return ""
+
+
 def _repairs(disruption: Disruption) -> str:
     return _named(
         (member for member in disruption.view.members if repairs(member) and not repair_stuck(member)),
@@ -174,6 +198,7 @@ _CHECKS: Final[tuple[Callable[[Disruption], str], ...]] = (
     _unknown_members,
     _copies,
     _repairs,
+    _majorities,
     _budgets,
     _soak,
 )

@@ -6,10 +6,11 @@ a volume (`rollout`). The broker itself reports how far it is, so every round ca
 | the broker | decision |
 |---|---|
 | stays, and too few members would remain for the highest REPLICATE | the drain is refused, with what to do |
+| stays, and too few members would remain for the replicas of an ordered queue | the same |
 | stays, and the disruption check fails | wait, with the reason |
 | stays | CLUSTER LEAVING yes |
 | is leaving | show the progress; after `drain.timeoutSeconds` apply the policy below |
-| is leaving and done | the pod may be removed |
+| is leaving and done, without jobs and without replicas of ordered queues | the pod may be removed |
 | does not answer | wait: it restarts with its file and continues to leave; the timeout includes this time |
 
 When the timeout expires, `Wait` continues to wait and reports it, `Retain` removes the pod if its volume keeps the
@@ -32,6 +33,7 @@ from disque_operator.decisions import Decision, Note, problem
 from disque_operator.disruption import Disruption, blocker
 from disque_operator.members import ClusterView, Member
 from disque_operator.observed import Leaving
+from disque_operator.orderedstate import OrderedGroup
 
 Ended = Literal["no", "done", "retained", "forced"]
 _UNKNOWN: Final = -1
@@ -85,9 +87,18 @@ def _refusal(view: ClusterView, member: Member) -> Note | None:
             f"{member.name} is not drained: jobs with REPLICATE {replicate} need as many members, {remaining} remain. "
             f"Finish or delete these jobs (kubectl disque jobs), or set spec.replicas to {replicate} or more"
         )
+    elif most := max((one for one in view.ordered.queues.values() if _size(one) > remaining), default=None, key=_size):
+        text = (
+            f"{member.name} is not drained: ordered queue {most.queue} has {_size(most)} replicas and needs as many "
+            f"members, {remaining} remain. Set spec.replicas to {_size(most)} or more"
+        )
     else:
         return None
     return Note("Draining", "NotEnoughMembers", text, "Running", holds=False)
+
+
+def _size(group: OrderedGroup) -> int:
+    return len(group.replicas)
 
 
 def _begin(view: ClusterView, member: Member, node_id: str, entry: Json) -> Outcome:
@@ -152,6 +163,7 @@ def _entry(view: ClusterView, member: Member, leaving: Leaving | None) -> Json:
         "pod": member.name,
         "nodeId": broker.node_id if broker else (before or {}).get("nodeId", ""),
         "jobsLeft": leaving.jobs_left if leaving else (before or {}).get("jobsLeft", _UNKNOWN),
+        "orderedReplicasLeft": leaving.replicas_left if leaving else (before or {}).get("orderedReplicasLeft", 0),
         "rate": round(leaving.rate) if leaving else 0,
         "secondsLeft": round(leaving.seconds_left) if leaving else _UNKNOWN,
         "secondsElapsed": max(0, int(view.now_s - began_s)),

@@ -24,6 +24,7 @@ from functools import cached_property
 
 from disque_operator import names
 from disque_operator.observed import LOCKED, Broker, Observed, Peer, Pod, StatefulSet, Volume
+from disque_operator.orderedstate import Ordered
 from disque_operator.spec import Spec
 
 
@@ -112,6 +113,16 @@ class ClusterView:
         for member, broker in self.loaded:
             found[broker.node_id] = (*found.get(broker.node_id, ()), member.name)
         return found
+
+    @cached_property
+    def ordered(self) -> Ordered:
+        """Return the ordered queues, as the brokers that answer know them."""
+        return Ordered({broker.node_id: broker.ordered for _, broker in self.loaded if broker.ordered is not None})
+
+    def pod_of(self, node_id: str) -> str:
+        """Return the pod of a member; the node ID itself if no pod has it, empty for an empty one."""
+        silent = (pod for pod, remembered in self.remembered.items() if remembered == node_id)
+        return next(iter(self.ids.get(node_id, ())), "") or next(silent, node_id)
 
     @cached_property
     def missing(self) -> tuple[int, ...]:

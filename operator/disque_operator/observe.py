@@ -535,6 +535,8 @@ def kept_in(secret: Json | None, kind: str, now_s: float) -> dict[str, Kept]:
             entry.get("removedAt", ""),
             _age_s(entry.get("removedAt"), now_s),
             entry.get("settings", False),
+            entry.get("ordered", False),
+            entry.get("dropsJobs", False),
         )
         for name, entry in entries.items()
     }

@@ -10,6 +10,7 @@ from typing import Final
 from disque_operator.apivalues import Json
 from disque_operator.busmode import PLAIN, BusMode
 from disque_operator.certificate_files import Authorities, TlsFiles
+from disque_operator.orderedstate import OrderedStatus
 from disque_operator.runs import Run
 
 LOCKED: Final = "it rejects the current and the previous password"
@@ -95,6 +96,8 @@ class Leaving:
     seconds_left: float
     seconds_elapsed: float
     waits_for: str = ""
+    replicas_left: int = 0
+    """Replicas of ordered queues that it still has."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +148,8 @@ class Broker:
     """What is set for exactly these queues (QCONF), without `pause`; no entry if the broker does not know QCONF."""
     schedules: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """What these schedules do, empty if they are not set; no entry if the broker does not know SCHEDULE."""
+    ordered: OrderedStatus | None = None
+    """The ordered queues, as it knows them; None if it does not know ordered queues."""
 
 
 @dataclass(frozen=True)
@@ -255,6 +260,10 @@ class Kept:
     removed_s_ago: float = 0.0
     has_settings: bool = False
     """Whether the resource of a queue has `settings`."""
+    ordered: bool = False
+    """Whether the resource is of an ordered queue."""
+    drops_jobs: bool = False
+    """Whether an ordered queue is dropped with the jobs that it has."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ Each broker knows the catalog, which may be some seconds old, and the leaders of
 | what | is taken from |
 |---|---|
 | the queues and their replicas | the broker whose catalog has the highest version |
-| the leader of a group | the broker that says so of itself, otherwise one that has a replica and whose leader is silent here |
+| the leader of a group | the broker that says so of itself, otherwise followers of a broker that does not answer here |
 | pause and number of jobs | the leader, otherwise any replica |
 
 A leader that answers and does not say that it leads is none: the others have not noticed yet.
@@ -15,7 +15,7 @@ A leader that answers and does not say that it leads is none: the others have no
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
@@ -33,6 +33,8 @@ class OrderedGroup:
     """The node ID of the leader; empty while there is none, or none is known."""
     replicas: tuple[str, ...] = ()
     """The node IDs of its replicas."""
+    settled: bool = True
+    """Whether it has exactly these replicas; otherwise some are being added or removed."""
     single: bool = False
     prefetch: int = 0
     pause: str = ""
@@ -112,30 +114,41 @@ class Ordered:
         leader = next((one for one in claims if one and (one not in said or said[one].leader == one)), "")
         replica = said.get(leader) or next((one for one in said.values() if one.jobs != UNKNOWN_JOBS), group)
         return OrderedGroup(
-            group.queue, leader, group.replicas, group.single, group.prefetch, replica.pause, replica.jobs
+            group.queue,
+            leader,
+            group.replicas,
+            group.settled,
+            group.single,
+            group.prefetch,
+            replica.pause,
+            replica.jobs,
         )
 
 
 def parsed(reply: Sequence[object]) -> OrderedStatus:
     """Return the status in a reply. Raises ValueError or LookupError if it is none."""
     fields = _fields(reply)
-    queues = [_group(row) for row in _rows(fields["queues"])]
+    queues = [_queue(row) for row in _rows(fields["queues"])]
     return OrderedStatus(
         catalog=_word(fields["catalog"]),
         version=_number(fields["version"]),
         conflict=_word(fields["conflict"]),
         error=_word(fields["error"]),
-        members=_group(fields["members"]),
+        members=_group(_fields(fields["members"])),
         queues={one.queue: one for one in queues},
     )
 
 
-def _group(reply: object) -> OrderedGroup:
+def _group(fields: Mapping[str, object]) -> OrderedGroup:
+    replicas = tuple(_word(one) for one in _rows(fields["replicas"]))
+    settled = _number(fields["settled"]) > 0
+    return OrderedGroup(_word(fields["queue"]), _word(fields["leader"]), replicas, settled)
+
+
+def _queue(reply: object) -> OrderedGroup:
     fields = _fields(reply)
-    return OrderedGroup(
-        _word(fields["queue"]),
-        _word(fields["leader"]),
-        tuple(_word(one) for one in _rows(fields["replicas"])),
+    return replace(
+        _group(fields),
         single=_word(fields["single"]) == "yes",
         prefetch=_number(fields["prefetch"]),
         pause=_word(fields["pause"]),

@@ -33,6 +33,13 @@ class UserStatus(PartStatus):
     binding: Binding | None = None
 
 
+class OrderedQueueStatus(Part):
+    """Where an ordered queue is."""
+
+    leader: str = Field(default="", description="The pod that leads it; empty while there is none.")
+    replicas: tuple[str, ...] = Field(default=(), description="The pods that keep it, or the IDs of lost nodes.")
+
+
 class QueueStatus(PartStatus):
     """The observed state of the queue."""
 
@@ -40,6 +47,7 @@ class QueueStatus(PartStatus):
     applied_generation: int = Field(
         default=0, description="The generation of the resource whose settings all members have had."
     )
+    ordered: OrderedQueueStatus | None = None
 
 
 class ScheduleStatus(PartStatus):

@@ -19,9 +19,11 @@ round observes again and continues from there.
 12. `rollout`: replace pods, one at a time
 13. `settings`: directives that change at run time
 14. `users`, `queues`, `schedules`: DisqueUsers, DisqueQueues and DisqueSchedules of the cluster
+    (`orderedqueues` for queues that are ordered)
 15. `claims`: expand claims
 16. `backups`, `ondemand`: the CronJob that makes backups, and DisqueBackups
 17. `exposure`: the services for clients outside of Kubernetes
+18. `ordered`, `orderedqueues`: founding the catalog of ordered queues, and queues that are made or dropped
 
 The first action that fails ends the round. Actions that may fail for long because of a user's mistake, such as an
 invalid template, a rejected directive or a StorageClass that cannot expand, therefore come after those that keep the
@@ -45,6 +47,7 @@ from disque_operator import (
     heal,
     names,
     ondemand,
+    ordered,
     passwords,
     queues,
     rollout,
@@ -210,6 +213,7 @@ def _decide(view: ClusterView, fresh: str) -> _Decided:
     rolled = Outcome(Decision()) if _applies_template(objects) else rollout.decide(view, busy=busy)
     first = [*secured, heal.decide(view), marks, Decision(cancelled), size.decision, by_annotation.decision]
     last = [settings.decide(view), declared, claims.resize(view), scheduled, restored.decision, exposed, noted]
+    last += [ordered.decide(view), queue.made]
     entry = size.entry or by_annotation.entry or rolled.entry
     return _Decided(joined([*first, objects, rolled.decision, *last]), update.turn, entry, update.available_image)
 

@@ -121,6 +121,8 @@ def _outdated(spec: Spec) -> Iterator[Problem]:
         yield Problem("spec.persistence.appendonly", "storage.ephemeral keeps no files: set it to false")
     if spec.hibernate:
         yield Problem("spec.hibernate", "storage.ephemeral keeps no jobs while no pod runs: set it to false")
+    if spec.ordered.enabled:
+        yield Problem("spec.ordered.enabled", "ordered queues are on volumes, and storage.ephemeral has none")
 
 
 def _pod_template(spec: Spec) -> Iterator[Problem]:

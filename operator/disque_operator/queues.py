@@ -8,6 +8,7 @@ differs.
 | a broker that answers has another pause, `onDrift: Restore` | set it |
 | a broker that answers has other settings than the resource, if that has any | set and remove them on the first one |
 | a broker does not know QCONF | not Ready: MembersTooOld |
+| the queue is ordered | `orderedqueues`; its pause is set at its leader, for all members at once |
 | the spec changed, and not all members have had the new settings at once | set them |
 | a broker has another setting afterwards, `onDrift: Report` | say so in the condition Drifted |
 | the resource is deleted | `declared`, with PAUSE none, and without its settings |
@@ -19,9 +20,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from disque_operator import declared
+from disque_operator import declared, orderedqueues
 from disque_operator.actions import Action, Command
-from disque_operator.decisions import Decision
+from disque_operator.decisions import NOTHING, Decision
 from disque_operator.declared import Verdict
 from disque_operator.members import ClusterView
 from disque_operator.observed import Broker, Kept
@@ -36,6 +37,8 @@ class QueueDecision:
 
     kept: dict[str, Kept]
     decision: Decision
+    made: Decision = NOTHING
+    """Ordered queues that are made or dropped, which a mistake of a user can make fail for long."""
 
 
 def decide(view: ClusterView) -> QueueDecision:
@@ -43,14 +46,18 @@ def decide(view: ClusterView) -> QueueDecision:
     counted, others = declared.named(view.observed.queues, QueueFields, "queue_name")
     commands: list[Action] = []
     statuses: list[Action] = []
+    made: list[Action] = []
     for queue in counted:
-        different = list(_different(view, queue.name, queue.fields.pause.lower()))
+        made += orderedqueues.creation(view, queue)
+        obstacle = orderedqueues.obstacle(view, queue)
+        there = queue.fields.type == "jobs" or queue.name in view.ordered.queues
+        different = list(_different(view, queue.name, queue.fields.pause.lower())) if there else []
         applied = int(queue.status.get("appliedGeneration") or 0)
         is_applied = applied == queue.generation
-        wanted = None if queue.fields.settings is None else queue.fields.settings.values
+        wanted = queue.fields.settings.values if queue.fields.settings is not None and there else None
         differing = _other_settings(view, queue.name, wanted)
         old = _without_settings(view, queue.name) if wanted else []
-        if not different and not differing and not old and _all_answer(view):
+        if not different and not differing and not old and obstacle is None and _all_answer(view):
             applied, is_applied = queue.generation, True
         if not is_applied or queue.fields.on_drift == "Restore":
             commands += _set(differing[:1], queue.name, wanted or {})
@@ -59,17 +66,20 @@ def decide(view: ClusterView) -> QueueDecision:
                 for pod, broker in different
             ]
         drifted = {pod for pod, _ in (*different, *differing)}
-        verdicts = {"Ready": _ready(view, old, is_applied=is_applied), "Drifted": _drifted(sorted(drifted))}
-        more = {"queueName": queue.name, "appliedGeneration": applied}
+        ready = obstacle or _ready(view, old, is_applied=is_applied)
+        verdicts = {"Ready": ready, "Drifted": _drifted(sorted(drifted))}
+        more = {"queueName": queue.name, "appliedGeneration": applied, **orderedqueues.place(view, queue.name)}
         statuses += declared.status_of(view, queue.declared, verdicts, more)
     for other, verdict in others:
         statuses += declared.status_of(view, other, {"Ready": verdict}, {})
     present = {queue.name: str(queue.metadata["uid"]) for queue in counted}
     paused = {name for _, broker in view.loaded for name, pause in broker.pauses.items() if pause != _RUNNING}
     set_somewhere = paused | {name for _, broker in view.loaded for name, found in broker.settings.items() if found}
+    set_somewhere |= {name for name, entry in view.observed.kept_queues.items() if _exists(view, name, entry)}
     gone = dict(declared.without_resources(view, view.observed.kept_queues, present, set_somewhere))
     for name in sorted(gone):
         if view.observed.kept_queues[name].removed_at:
+            made += orderedqueues.removal(view, name, gone[name])
             if gone[name].has_settings:
                 commands += _set(_other_settings(view, name, {})[:1], name, {})
             commands += [
@@ -81,13 +91,24 @@ def decide(view: ClusterView) -> QueueDecision:
             str(queue.metadata["uid"]),
             queue.fields.deletion_policy == "Retain",
             has_settings=queue.fields.settings is not None,
+            ordered=queue.fields.type == "ordered",
+            drops_jobs=queue.fields.delete_jobs,
         )
         for queue in counted
     }
-    return QueueDecision(kept | gone, Decision((*commands, *statuses)))
+    return QueueDecision(kept | gone, Decision((*commands, *statuses)), Decision(tuple(made)))
+
+
+def _exists(view: ClusterView, name: str, entry: Kept) -> bool:
+    """Return whether an ordered queue is still in the catalog."""
+    return entry.ordered and name in view.ordered.queues
 
 
 def _different(view: ClusterView, queue: str, pause: str) -> Iterator[tuple[str, Broker]]:
+    ordered = view.ordered.queues.get(queue)
+    if ordered is not None:
+        yield from orderedqueues.leading(view, queue) if ordered.pause != pause else ()
+        return
     for member, broker in view.loaded:
         if not member.pod.terminating and broker.pauses.get(queue, pause) != pause:
             yield member.name, broker

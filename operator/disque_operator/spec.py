@@ -15,6 +15,7 @@ from pydantic import ConfigDict, Field, ValidationError, WithJsonSchema
 from disque_operator import names
 from disque_operator.apivalues import Json
 from disque_operator.backupspec import Backup, Bootstrap
+from disque_operator.orderedspec import OrderedQueues
 from disque_operator.sections import EMBEDDED, MOST_MEMBERS, Name, Resources, Section, field_name, rule, rules
 from disque_operator.servicespec import ClientService, Exposure
 
@@ -397,6 +398,14 @@ class SpecFields(Section):
                 "storage.ephemeral keeps no jobs while no pod runs: hibernate needs a cluster with volumes",
             ),
             rule(
+                "!self.storage.ephemeral || !self.ordered.enabled",
+                "ordered queues are on volumes: ordered.enabled needs storage.ephemeral: false",
+            ),
+            rule(
+                "!self.ordered.enabled || self.replicas < 1 || self.replicas >= self.ordered.replicas",
+                "ordered.replicas must not exceed replicas, or there are too few members for ordered queues",
+            ),
+            rule(
                 "!has(self.bootstrap) || (!self.storage.ephemeral && self.persistence.appendonly)",
                 "bootstrap.fromBackup writes files to volumes: it needs storage.ephemeral: false and "
                 "persistence.appendonly: true",
@@ -496,6 +505,7 @@ class SpecFields(Section):
     bootstrap: Bootstrap | None = Field(
         default=None, description="What a new cluster begins with. By default, with no jobs."
     )
+    ordered: OrderedQueues = OrderedQueues()
     drain: Drain = Drain()
     upgrade: Upgrade = Upgrade()
     paused: bool = Field(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from disque_operator import backups, bootstrap, names
+from disque_operator import backups, bootstrap, names, ordered
 from disque_operator.addresses import known
 from disque_operator.apivalues import Json, timestamp
 from disque_operator.conditions import condition, conditions, dated
@@ -28,7 +28,9 @@ def status(view: ClusterView, notes: Sequence[Note], drain: Json | None, availab
     leading = next((note for phase in PHASES for note in notes if note.phase == phase), None)
     phase = _phase(view, leading)
     made = backups.last(view)
-    found = conditions(view, notes) + _of_spec(view, notes, backups.backed_up(view, made))
+    of_queues = ordered.verdict(view)
+    more = [of_queues.as_condition("OrderedReady")] if of_queues is not None else []
+    found = conditions(view, notes) + _of_spec(view, notes, [*more, *backups.backed_up(view, made)])
     fields: Json = {
         "observedGeneration": view.spec.generation,
         "phase": phase,
@@ -62,6 +64,8 @@ def status(view: ClusterView, notes: Sequence[Note], drain: Json | None, availab
         fields["operator"] = view.observed.operator
     if available_image:
         fields["availableImage"] = available_image
+    if known_queues := ordered.state(view):
+        fields["ordered"] = known_queues
     if drain is not None:
         fields["drain"] = drain
     return ClusterStatus.model_validate(fields).written()

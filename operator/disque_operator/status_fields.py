@@ -83,6 +83,7 @@ class DrainProgress(Part):
     pod: str = Field(default="", description="The pod that is drained.")
     node_id: str = Field(default="", description="Its node ID.")
     jobs_left: int = Field(default=0, description="Jobs that are not transferred yet.")
+    ordered_replicas_left: int = Field(default=0, description="Replicas of ordered queues that it still has.")
     rate: Number = Field(default=0, description="Jobs transferred per second.")
     seconds_left: Number = Field(
         default=0, description="Estimated time until the drain is done; -1 while no job moves."
@@ -151,6 +152,25 @@ class BootstrapStatus(Part):
     )
 
 
+class OrderedStatus(Part):
+    """The ordered queues of the cluster."""
+
+    catalog: str = Field(
+        default="", description="The identity of their catalog. The operator never founds another one."
+    )
+    leader: str = Field(default="", description="The pod that leads the catalog.")
+    members: tuple[str, ...] = Field(
+        default=(), description="The pods that keep the catalog, or the IDs of lost nodes."
+    )
+    queues: int = Field(default=0, description="Number of ordered queues.")
+    without_leader: tuple[str, ...] = Field(
+        default=(), description="Ordered queues that have no leader, so they are not served; the first 20 of them."
+    )
+    waiting_to_drop: tuple[str, ...] = Field(
+        default=(), description="Ordered queues without a DisqueQueue, which are dropped when their jobs are finished."
+    )
+
+
 class ClusterStatus(Part):
     """The observed state of the cluster, and what the operator is doing."""
 
@@ -198,6 +218,7 @@ class ClusterStatus(Part):
         json_schema_extra=map_by("pod"),
     )
     jobs: JobCounts = JobCounts()
+    ordered: OrderedStatus | None = None
     drain: DrainProgress | None = None
 
     def written(self) -> Json:

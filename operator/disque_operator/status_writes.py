@@ -13,7 +13,17 @@ from typing import Any, Final
 from disque_operator.apivalues import Json, condition_of
 
 _COUNTS: Final = frozenset(
-    {"jobs", "queued", "queues", "registered", "jobsLeft", "rate", "secondsLeft", "secondsElapsed"}
+    {
+        "jobs",
+        "queued",
+        "queues",
+        "registered",
+        "jobsLeft",
+        "orderedReplicasLeft",
+        "rate",
+        "secondsLeft",
+        "secondsElapsed",
+    }
 )
 _MEMORY: Final = frozenset({"usedMemory"})
 _MEMORY_SHARE: Final = 0.1

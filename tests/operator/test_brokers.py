@@ -14,6 +14,7 @@ import pytest
 from disque_operator import brokers
 from disque_operator.brokers import Asked, CommandFailedError, Connection, UnreachableError
 from disque_operator.observed import LOCKED, Broker, password_hash
+from disque_operator.orderedstate import Ordered, OrderedGroup, OrderedStatus
 from disque_operator.schedulespec import ScheduleFields
 from support.cluster import RealCluster, RealNode
 
@@ -309,3 +310,42 @@ def test_query_tells_users_permissions_and_pauses_when_asked(cluster: RealCluste
     assert node.settings == {"paused": {"retry": "30"}, "no such queue": {}}
     assert "maxmemory" in node.config
     assert node.password_hashes == hashes()
+
+
+def test_catalog_and_queues_are_made_within_the_time_that_a_command_has(tmp_path: Path) -> None:
+    with RealCluster(tmp_path, 3, "--appendonly", "yes") as cluster:
+        one = cluster.nodes[0]
+        ids = sorted(node.id for node in cluster.nodes)
+        connection = look(one)[1]
+        asyncio.run(brokers.send_command(connection, one.id, ("CLUSTER", "ORDERED", "INIT", *ids)))
+        asyncio.run(brokers.send_command(connection, one.id, ("QNEW", "orders", "ORDERED", "REPLICAS", "3")))
+        cluster.wait_until(
+            lambda: all((known := look(node)[0].ordered) is not None and known.queues for node in cluster.nodes)
+        )
+        found = Ordered({node.id: look(node)[0].ordered or OrderedStatus() for node in cluster.nodes})
+        assert len(found.catalogs) == 1
+        assert sorted(found.members.replicas) == sorted(found.queues["orders"].replicas) == ids
+        assert found.leaderless == ()
+        asyncio.run(brokers.send_command(connection, one.id, ("QDROP", "orders")))
+
+
+def test_query_tells_the_ordered_queues_and_asks_for_no_pause_of_theirs(tmp_path: Path) -> None:
+    with RealCluster(tmp_path, 1) as cluster:
+        [one] = cluster.nodes
+        assert look(one)[0].ordered == OrderedStatus()
+        one.call("CLUSTER", "ORDERED", "INIT", one.id)
+        one.call("QNEW", "orders", "ORDERED", "SINGLE", "PREFETCH", "3")
+        one.call("ADDJOB", "orders", "job", "1000")
+        one.call("PAUSE", "orders", "out")
+        asked = Asked(queues=["orders", "plain"])
+        node, _ = asyncio.run(brokers.query("c-0", one.address, (), asked, time.time()))
+    found = node.ordered
+    assert found is not None
+    assert len(found.catalog) > 10
+    assert (found.conflict, found.error) == ("", "")
+    assert found.members.leader == node.node_id
+    assert found.members.replicas == (node.node_id,)
+    replicas = (node.node_id,)
+    assert found.queues == {"orders": OrderedGroup("orders", node.node_id, replicas, True, True, 3, "out", 1)}
+    assert node.pauses == {"plain": "none"}
+    assert node.settings == {"orders": {}, "plain": {}}

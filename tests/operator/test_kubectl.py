@@ -91,6 +91,24 @@ def test_status_shows_the_progress_of_a_drain(disque: Plugin, kubernetes: FakeKu
     assert first == "Draining orders-2: 1,234 jobs left, 560 jobs/s, about 2s remaining, 12s elapsed"
 
 
+def test_status_shows_replicas_of_ordered_queues_that_a_drain_still_moves(
+    disque: Plugin, kubernetes: FakeKubernetes
+) -> None:
+    drain = {"pod": "orders-2", "jobsLeft": 0, "orderedReplicasLeft": 3, "secondsLeft": 0, "secondsElapsed": 12}
+    put(kubernetes, cluster(status=running() | {"phase": "Draining", "drain": drain}))
+    first = disque("status", "orders").stdout.splitlines()[0]
+    assert first == "Draining orders-2: 0 jobs left, 3 replicas of ordered queues left, 12s elapsed"
+
+
+def test_status_shows_ordered_queues_without_a_leader(disque: Plugin, kubernetes: FakeKubernetes) -> None:
+    why = "these ordered queues have no leader: payments"
+    state = running() | {"conditions": [*running()["conditions"], condition("OrderedReady", "False", "NoLeader", why)]}
+    put(kubernetes, cluster(status=state))
+    shown = [line.split("\t") for line in disque.ok("status", "orders").splitlines()]
+    [row] = [line for line in shown if line[0] == "OrderedReady"]
+    assert (row[1], row[2], row[-1]) == ("False", "NoLeader", why)
+
+
 def test_watch_prints_each_change_once(disque: Plugin, kubernetes: FakeKubernetes) -> None:
     steps(kubernetes, {}, {}, {ORDERS: {"status": {"phase": "Growing", "message": "adding pods"}}})
     with disque.started("status", "orders", "--watch") as process:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from disque_operator import names, queues
 from disque_operator.actions import WriteStatus
 from disque_operator.apivalues import Json, condition_of
 from disque_operator.members import ClusterView
 from disque_operator.observed import Declared, Kept
-from support.kubeworld.values import at_rest, broker, decided, planned, seen, unreachable
+from disque_operator.orderedspec import OrderedQueues
+from disque_operator.orderedstate import OrderedGroup, OrderedStatus
+from support.kubeworld.values import at_rest, broker, broker_of, changed, decided, planned, seen, unreachable
 
 
 def resource(name: str = "orders", *, status: Json | None = None, generation: int = 1, **spec: Any) -> Json:
@@ -161,3 +166,130 @@ def test_settings_of_a_deleted_resource_are_removed() -> None:
     assert changes(after) == ["mail-0: QCONF orders UNSET retry overflow copy-to"]
     by_hand = {"orders": Kept("uid-orders", False, removed_at=queues.decide(view).kept["orders"].removed_at)}
     assert changes(seen(view, kept_queues=by_hand)) == []
+
+
+# --- ordered queues ---------------------------------------------------------------------------------------------------
+
+
+def group(view: ClusterView, *, leader: int | None = 1, **fields: Any) -> OrderedGroup:
+    """Return the queue `orders` with replicas on all members, led by one."""
+    nodes = tuple(broker_of(view, ordinal).node_id for ordinal in range(3))
+    given: dict[str, Any] = {"pause": "none", "jobs": 0} | fields
+    return OrderedGroup("orders", "" if leader is None else nodes[leader], nodes, **given)
+
+
+def catalog(view: ClusterView, *queues: OrderedGroup) -> ClusterView:
+    """Return the view in which all members know a catalog with these queues."""
+    nodes = tuple(broker_of(view, ordinal).node_id for ordinal in range(3))
+    members = OrderedGroup("", nodes[0], nodes)
+    known = OrderedStatus("c1", 3, members=members, queues={one.queue: one for one in queues})
+    for ordinal in range(3):
+        view = broker(view, ordinal, ordered=known, settings={"orders": {}}, pauses={})
+    return view
+
+
+def made(view: ClusterView) -> list[str]:
+    return [text for text in decided(view) if ": QNEW " in text or ": QDROP " in text or ": PAUSE " in text]
+
+
+ORDERED: Json = {"type": "ordered", "ordered": {"replicas": 3, "single": True, "prefetch": 4}}
+
+
+def test_ordered_queue_is_made_with_its_options() -> None:
+    view = catalog(declared(at_rest(), resource(pause="Out", **ORDERED)))
+    assert made(view) == ["mail-0: QNEW orders ORDERED REPLICAS 3 SINGLE PREFETCH 4"]
+    assert condition(view, "Ready") == ("False", "Creating")
+    done = catalog(view, group(view, single=True, prefetch=4, pause="out"))
+    assert made(done) == []
+    assert condition(done, "Ready") == ("True", "Applied")
+    assert status_of(done)["ordered"] == {"leader": "mail-1", "replicas": ["mail-0", "mail-1", "mail-2"]}
+
+
+def test_ordered_queue_has_as_many_replicas_as_the_cluster_says() -> None:
+    view = changed(catalog(declared(at_rest(), resource(type="ordered"))), ordered=OrderedQueues(replicas=1))
+    assert made(view) == ["mail-0: QNEW orders ORDERED REPLICAS 1"]
+
+
+def test_ordered_queue_is_paused_at_its_leader() -> None:
+    view = catalog(declared(at_rest(), resource(pause="In", type="ordered")))
+    paused = catalog(view, group(view))
+    assert made(paused) == ["mail-1: PAUSE orders in"]
+    assert condition(paused, "Drifted") == ("True", "OtherSettings")
+
+
+def test_no_command_waits_for_an_ordered_queue_without_a_leader() -> None:
+    view = catalog(declared(at_rest(), resource(pause="In", type="ordered")))
+    without = catalog(view, group(view, leader=None))
+    assert made(without) == []
+    assert condition(without, "Ready") == ("False", "NoLeader")
+
+
+@pytest.mark.parametrize("queue", [{"single": True}, {"prefetch": 2}])
+def test_ordered_queue_with_other_options_is_left_alone(queue: dict[str, Any]) -> None:
+    view = catalog(declared(at_rest(), resource(type="ordered")))
+    view = catalog(view, group(view, **queue))
+    assert made(view) == []
+    assert condition(view, "Ready") == ("False", "OtherOptions")
+
+
+def test_ordered_queue_that_moves_a_replica_is_ready() -> None:
+    view = catalog(declared(at_rest(), resource(**ORDERED)))
+    moving = replace(
+        group(view, single=True, prefetch=4), replicas=("id-new", *group(view).replicas[1:]), settled=False
+    )
+    assert condition(catalog(view, moving), "Ready") == ("True", "Applied")
+
+
+def test_ordered_queue_needs_a_catalog_and_enough_members() -> None:
+    view = declared(at_rest(), resource(type="ordered"))
+    assert made(view) == []
+    assert condition(view, "Ready") == ("False", "NoCatalog")
+    many = catalog(declared(at_rest(), resource(type="ordered", ordered={"replicas": 5})))
+    assert made(many) == []
+    assert condition(many, "Ready") == ("False", "TooFewMembers")
+    old = broker(catalog(view), 1, ordered=None)
+    assert made(old) == []
+    assert condition(old, "Ready") == ("False", "MembersTooOld")
+    silent = unreachable(catalog(view), 2)
+    assert made(silent) == []
+    assert condition(silent, "Ready") == ("False", "Waiting")
+
+
+def test_resource_of_a_queue_of_jobs_does_not_match_an_ordered_queue() -> None:
+    view = catalog(declared(at_rest(), resource()))
+    assert condition(catalog(view, group(view)), "Ready") == ("False", "OtherType")
+
+
+def test_ordered_queue_of_a_deleted_resource_is_dropped_when_its_jobs_are_finished() -> None:
+    kept = {"orders": Kept("uid-orders", False, ordered=True)}
+    view = seen(catalog(at_rest(), group(at_rest(), jobs=2)), kept_queues=kept)
+    assert made(view) == [], "it is noted first"
+    noted = queues.decide(view).kept
+    assert made(seen(view, kept_queues=noted)) == [], "it has jobs"
+    empty = seen(catalog(view, group(view)), kept_queues=noted)
+    assert made(empty) == ["mail-1: QDROP orders"]
+    ago = {"orders": replace(noted["orders"], removed_s_ago=5000)}
+    assert queues.decide(seen(empty, kept_queues=ago)).kept == ago, "it is remembered while it exists"
+    assert queues.decide(seen(catalog(view), kept_queues=ago)).kept == {}
+
+
+def test_ordered_queue_is_dropped_with_its_jobs_only_if_the_resource_said_so() -> None:
+    view = catalog(declared(at_rest(), resource(type="ordered", deleteJobs=True)))
+    kept = queues.decide(catalog(view, group(view, jobs=2))).kept
+    assert kept == {"orders": Kept("uid-orders", False, ordered=True, drops_jobs=True)}
+    without = seen(catalog(at_rest(), group(at_rest(), jobs=2)), kept_queues=kept)
+    after = seen(without, kept_queues=queues.decide(without).kept)
+    assert made(after) == ["mail-1: QDROP orders FORCE"]
+
+
+def test_ordered_queue_that_is_retained_or_was_made_by_hand_is_not_dropped() -> None:
+    view = catalog(at_rest(), group(at_rest()))
+    removed = Kept("uid-orders", True, ordered=True)
+    assert made(seen(view, kept_queues={"orders": removed})) == []
+    by_hand = Kept("uid-orders", False, removed_at="2027-01-15T08:00:00Z")
+    assert made(seen(view, kept_queues={"orders": by_hand})) == []
+
+
+def test_ordered_queue_without_a_leader_is_not_dropped_yet() -> None:
+    kept = {"orders": Kept("uid-orders", False, removed_at="2027-01-15T08:00:00Z", ordered=True, drops_jobs=True)}
+    assert made(seen(catalog(at_rest(), group(at_rest(), leader=None)), kept_queues=kept)) == []

@@ -39,6 +39,7 @@ EVERYTHING: Final[Json] = {
         "className": "fast",
         "retention": {"whenDeleted": "Delete", "whenScaled": "Retain"},
     },
+    "ordered": {"enabled": True, "replicas": 5},
     "persistence": {"appendonly": True, "fsync": "always"},
     "config": {"hz": "20", "tcp-backlog": "1024", "client-output-buffer-limit": "normal 1mb 512kb 60"},
     "maxmemory": "auto",

@@ -102,6 +102,8 @@ def drain_line(cluster: Json) -> str:
         return ""
     left = drain.get("jobsLeft", -1)
     words = [f"{left:,} jobs left" if left >= 0 else "starting"]
+    if replicas := drain.get("orderedReplicasLeft"):
+        words.append(f"{replicas:,} replicas of ordered queues left")
     if (rate := drain.get("rate") or 0) > 0:
         words.append(f"{rate:,.0f} jobs/s")
     if (seconds := drain.get("secondsLeft", -1)) > 0:

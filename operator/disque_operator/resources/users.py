@@ -70,6 +70,8 @@ def _entries(kept: Mapping[str, Kept]) -> Json:
             **({"rules": entry.rules} if entry.rules else {}),
             **({"removedAt": entry.removed_at} if entry.removed_at else {}),
             **({"settings": True} if entry.has_settings else {}),
+            **({"ordered": True} if entry.ordered else {}),
+            **({"dropsJobs": True} if entry.drops_jobs else {}),
         }
         for name, entry in kept.items()
     }

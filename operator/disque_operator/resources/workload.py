@@ -23,6 +23,7 @@ _NOT_OF_PODS: Final = {*Spec.model_fields} - {*SpecFields.model_fields} | {
     "min_replicas",
     "monitoring",
     "network_policy",
+    "ordered",
     "paused",
     "pod_disruption_budget",
     "replicas",

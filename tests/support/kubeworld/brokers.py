@@ -39,6 +39,8 @@ class Disk:
     schedules: dict[str, dict[str, str]] = field(default_factory=dict)
     settings: dict[str, dict[str, str]] = field(default_factory=dict)
     """Queues that were paused or resumed."""
+    catalog: str = ""
+    """The identity of the catalog of ordered queues; empty while it knows none."""
     jobs: dict[str, int] = field(default_factory=dict)
     """REPLICATE of each job, by job ID."""
 

@@ -29,6 +29,7 @@ from support.kubeworld.certificates import MountedCertificates
 from support.kubeworld.declarations import declarations, execute, told_by, write_status
 from support.kubeworld.jobs import JobController
 from support.kubeworld.objects import Api, ConflictError, InvariantError
+from support.kubeworld.orderedmodel import OrderedModel
 from support.kubeworld.pods import PodState
 from support.kubeworld.services import NODE_ADDRESSES, ServiceController
 from support.kubeworld.storage import VolumeStore
@@ -79,6 +80,7 @@ class World:
         self.storage = VolumeStore(self.api)
         self.services = ServiceController(self.api)
         self.sees_nodes = True
+        self.ordered = OrderedModel(self.bus)
         self.jobs = JobController(self.api, self.bus, self.disks)
         self.slow_load_s = 2.0
         self.changed = True
@@ -139,6 +141,7 @@ class World:
         stepped = (self.storage.step(self.now_s), self.services.step(self.now_s), self.jobs.step(self.now_s))
         self.changed = any((*stepped, self.changed))
         self.bus.step(self.now_s, dict.fromkeys(self.pods, True))
+        self.ordered.step(self.now_s)
         self._check_bus()
         self.certificates.step(self.spec, self.now_s, self.pods)
         for name in sorted(self.deleting):
@@ -430,8 +433,9 @@ class World:
             return Broker(pod.name, identity, broker.version, loading=True, password_hashes=hashes)
         leaving = None
         if disk.leaving:
-            left = len(disk.jobs)
-            leaving = Leaving(left == 0, left, 1.0, float(left), self.now_s - broker.left_s)
+            left, replicas = len(disk.jobs), len(self.ordered.replicas_on(disk.node_id))
+            done = not left and not replicas
+            leaving = Leaving(done, left, 1.0, float(left), self.now_s - broker.left_s, replicas_left=replicas)
         peers = tuple(
             Peer(
                 node_id,
@@ -457,6 +461,7 @@ class World:
             config={**broker.config, "cluster-announce-hostname": broker.host},
             password_hashes=broker.password_hashes,
             file_format=disk.file_format,
+            ordered=self.ordered.status_of(broker, self.now_s),
             **told_by(self.api, broker),
         )
 
@@ -490,7 +495,8 @@ class World:
         for pod in self.pods.values():
             if not manifest["spec"]["replicas"] <= pod.ordinal < live["spec"]["replicas"]:
                 continue
-            left = self._jobs_of(pod)
+            broker = self.bus.running.get(pod.name)
+            left = self._jobs_of(pod) or (broker is not None and self.ordered.replicas_on(broker.node_id))
             if left and self.spec.drain.on_timeout == "Wait":
                 raise InvariantError(f"{pod.name} is removed with {left}")
 
@@ -525,12 +531,17 @@ class World:
         left = self._jobs_of(pod)
         if loses_disk and left and action.name in self.bus.running:
             raise InvariantError(f"{action.name} is replaced with {left} and without a volume")
+        broker = self.bus.running.get(action.name)
+        if broker is not None and broker.talks(self.now_s):
+            self.ordered.check_stop(broker.node_id, self.now_s)
         self.delete_pod(action.name)
 
     def _command(self, action: Command) -> None:
         broker = self.bus.running.get(action.pod)
         if broker is None or broker.cut_off or broker.node_id != action.node_id or not broker.loaded(self.now_s):
             raise ConflictError(f"{action.pod} is not {action.node_id}")
+        if self.ordered.execute(action.words, self.now_s):
+            return
         match action.words:
             case ("CLUSTER", "LEAVING", word):
                 self._leave(broker, word == "yes")
