@@ -16,6 +16,7 @@ from e2e.support.kube import Json, Kube
 from e2e.support.load import Load
 from e2e.support.settings import RESULTS, Settings
 from e2e.support.times import Times, clear, collect
+from e2e.support.zones import ZONE_LABEL, Zoned
 
 FAILED = pytest.StashKey[bool]()
 ALONE = "alone"
@@ -171,3 +172,18 @@ def cluster(kube: Kube, operator: Json, namespace: str, settings: Settings) -> D
 def load(kube: Kube, cluster: DisqueCluster, settings: Settings) -> Load:
     """Load for the cluster; it starts when the test enters the context."""
     return Load(kube, cluster, settings.image)
+
+
+@pytest.fixture
+def zones(kube: Kube) -> Iterator[Zoned]:
+    """Each Kubernetes node is a zone of its own until the test ends."""
+    nodes = [node["metadata"] for node in kube.all("Node")]
+    if len(nodes) < 3:
+        pytest.skip("the cluster has fewer than three Kubernetes nodes")
+    found = {node["name"]: f"zone-{number}" for number, node in enumerate(nodes)}
+    before = {node["name"]: (node.get("labels") or {}).get(ZONE_LABEL) for node in nodes}
+    for name, zone in found.items():
+        kube.patch("Node", name, "", {"metadata": {"labels": {ZONE_LABEL: zone}}})
+    yield found
+    for name, label in before.items():
+        kube.patch("Node", name, "", {"metadata": {"labels": {ZONE_LABEL: label}}})

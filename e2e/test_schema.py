@@ -184,6 +184,9 @@ GOOD: Final[tuple[Json, ...]] = (
     {"backup": {"store": {"claimName": "backups"}, "schedule": "*/15 0-6 * * MON-FRI", "suspend": True}},
     {"backup": {"store": {"claimName": "backups", "url": "file:///backups/shop"}}},
     {"bootstrap": {"fromBackup": {"store": {"url": "s3://backups"}}}},
+    {"ordered": {"enabled": True}},
+    {"replicas": 1, "ordered": {"enabled": True, "replicas": 1}},
+    {"replicas": 1, "ordered": {"replicas": 5}},
     {
         "bootstrap": {
             "fromBackup": {"store": {"claimName": "b"}, "name": "shop.a-20260714T020000Z", "atMostOnce": "Queue"}
@@ -266,6 +269,13 @@ BAD: Final[tuple[tuple[Json, str], ...]] = (
         },
         "it needs storage.ephemeral: false",
     ),
+    (
+        {"storage": {"ephemeral": True}, "persistence": {"appendonly": False}, "ordered": {"enabled": True}},
+        "ordered.enabled needs storage.ephemeral: false",
+    ),
+    ({"ordered": {"enabled": True, "replicas": 2}}, "ordered.replicas must be 1, 3 or 5"),
+    ({"ordered": {"enabled": True, "replicas": 7}}, "should be less than or equal to 5"),
+    ({"replicas": 2, "ordered": {"enabled": True}}, "ordered.replicas must not exceed replicas"),
     ({"clusterSecret": {"rotation": -1}}, "should be greater than or equal to 0"),
     ({"config": {"cluster-secret-file": "/x"}}, "cluster-secret-file cannot be set: set spec.clusterSecret"),
     ({"config": {"tls-port": "7712"}}, "tls-port cannot be set: set spec.tls"),

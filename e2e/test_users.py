@@ -233,6 +233,13 @@ def test_settings_of_a_queue_are_on_all_members_restored_and_removed(cluster: Di
         ("DisqueQueue", {"settings": {"copyTo": ["x" * 256] * 4}}, "copyTo must have at most 1024 bytes in all"),
         ("DisqueQueue", {"queueName": "orders:*", "settings": {"limit": 3}}, "set those of patterns with QCONF"),
         ("DisqueQueue", {"onDrift": "Ignore"}, "onDrift"),
+        ("DisqueQueue", {"type": "log"}, "type"),
+        ("DisqueQueue", {"ordered": {"single": True}}, "ordered has no effect without type: ordered"),
+        ("DisqueQueue", {"deleteJobs": True}, "deleteJobs is for ordered queues"),
+        ("DisqueQueue", {"type": "ordered", "queueName": "a*"}, "an ordered queue has one name"),
+        ("DisqueQueue", {"type": "ordered", "ordered": {"replicas": 4}}, "ordered.replicas must be 1, 3 or 5"),
+        ("DisqueQueue", {"type": "ordered", "ordered": {"prefetch": 0}}, "prefetch"),
+        ("DisqueQueue", {"type": "ordered", "settings": {"replicate": 2}}, "have no effect on ordered queues"),
     ],
 )
 def test_invalid_user_queue_or_schedule_is_rejected(
@@ -252,3 +259,18 @@ def test_cluster_and_name_cannot_be_changed(cluster: DisqueCluster, kube: Kube, 
     ):
         with pytest.raises(ApiException, match=says):
             kube.patch(kind, "fixed", cluster.namespace, {"spec": change})
+
+
+def test_type_and_options_of_a_queue_cannot_be_changed(cluster: DisqueCluster, kube: Kube) -> None:
+    declare(kube, cluster, "DisqueQueue", "plain")
+    declare(kube, cluster, "DisqueQueue", "fixed", type="ordered", ordered={"single": True})
+    for name, change, says in (
+        ("plain", {"type": "ordered"}, "type cannot be changed"),
+        ("fixed", {"type": "jobs", "ordered": None}, "type cannot be changed"),
+        ("fixed", {"ordered": {"single": False}}, "ordered cannot be changed"),
+        ("fixed", {"ordered": {"replicas": 1}}, "ordered cannot be changed"),
+        ("fixed", {"ordered": None}, "ordered cannot be changed"),
+    ):
+        with pytest.raises(ApiException, match=says):
+            kube.patch("DisqueQueue", name, cluster.namespace, {"spec": change})
+    kube.patch("DisqueQueue", "fixed", cluster.namespace, {"spec": {"deleteJobs": True, "pause": "Out"}})

@@ -10,50 +10,12 @@ from e2e.support.brokers import poll
 from e2e.support.cluster import DisqueCluster
 from e2e.support.kube import Kube
 from e2e.support.settings import Settings, run_hook
+from e2e.support.zones import Zoned, wait_for_zones, zone_of
 
-ZONE_LABEL = "topology.kubernetes.io/zone"
 JOBS = 60
 KNOWN_S = 60
 LOST_S = 120
 MOVED_S = 180
-
-
-Zoned = dict[str, str]
-"""The zone of each Kubernetes node."""
-
-
-@pytest.fixture
-def zones(kube: Kube) -> Iterator[Zoned]:
-    """Each Kubernetes node is a zone of its own until the test ends."""
-    nodes = [node["metadata"] for node in kube.all("Node")]
-    if len(nodes) < 3:
-        pytest.skip("the cluster has fewer than three Kubernetes nodes")
-    found = {node["name"]: f"zone-{number}" for number, node in enumerate(nodes)}
-    before = {node["name"]: (node.get("labels") or {}).get(ZONE_LABEL) for node in nodes}
-    for name, zone in found.items():
-        kube.patch("Node", name, "", {"metadata": {"labels": {ZONE_LABEL: zone}}})
-    yield found
-    for name, label in before.items():
-        kube.patch("Node", name, "", {"metadata": {"labels": {ZONE_LABEL: label}}})
-
-
-def zone_of(cluster: DisqueCluster, zones: Zoned, pod: str) -> str:
-    return zones[cluster.kubernetes_node(int(pod.rpartition("-")[2]))]
-
-
-def wait_for_zones(cluster: DisqueCluster, zones: Zoned) -> None:
-    """Wait until every broker knows how many members each zone has."""
-    counts: dict[str, int] = {}
-    for pod in cluster.pod_names():
-        zone = zone_of(cluster, zones, pod)
-        counts[zone] = counts.get(zone, 0) + 1
-    expected = ",".join(f"{zone}={count}" for zone, count in sorted(counts.items()))
-
-    def are_known() -> bool:
-        with cluster.brokers() as brokers:
-            return all(broker.info()["cluster_zones"] == expected for broker in brokers)
-
-    poll(lambda: are_known() or None, f"all brokers know the zones {expected}", KNOWN_S)
 
 
 def places(cluster: DisqueCluster, zones: Zoned) -> dict[str, set[str]]:

@@ -42,7 +42,7 @@ class Load:
     def __init__(
         self, kube: Kube, cluster: Members, image: str, *, rate: int = 40, replicate: int = 2, avoid: str = ""
     ) -> None:
-        self.account = Account()
+        self.account: Account = Account()
         self._kube = kube
         self._cluster = cluster
         self._image = image
@@ -68,7 +68,7 @@ class Load:
     def produce(self) -> None:
         """Start the producer and wait until it has added some jobs."""
         self._start("producer", "produce", {"rate": self._rate, "replicate": self._replicate})
-        self._wait_added(STARTED)
+        self._wait_added()
 
     def consume(self) -> None:
         """Start the consumer."""
@@ -82,7 +82,7 @@ class Load:
         self.stop("consumer")
         return self.account
 
-    def _wait_added(self, count: int) -> None:
+    def _wait_added(self, count: int = STARTED) -> None:
         def added() -> bool:
             account = Account()
             account.read(_facts(self._kube.logs(self._pod("producer"), self._cluster.namespace)))

@@ -1,12 +1,14 @@
-"""The program in the pods of the load: `produce`, `consume` or `fill`, with the project's client, through a Service.
+"""The program in the pods of the load: `produce`, `consume`, `fill`, `order` or `follow`.
 
-It logs each event as a line, before anything depends on the event; `support.account` reads the lines:
+It uses the project's client, through a Service. It logs each event as a line, before anything depends on the event;
+`support.account` reads the lines:
 
     add <kind> <milliseconds> <key> <job ID> …    ADDJOB replied with an ID; its duration
     unknown <key> <kind> <error>                  ADDJOB failed; the job may exist
     got <job ID> <key> …                          jobs were delivered, and are acknowledged next
     took <job ID> <key> …                         jobs were delivered, and are not acknowledged
     failed <call> <error>                         a call of a consumer failed after all retries
+    again <key or call> <error>                   a call about the ordered queue failed, and is made again
     end                                           the program ends, after SIGTERM
 
 It needs only the Python of the image. The file is mounted from a ConfigMap, and its settings are JSON in the variable
@@ -45,6 +47,11 @@ QUEUES = {
 STEADY = ("plain", "delayed", "plain", "once", "plain", "plain", "delayed", "plain", "plain", "plain")
 """The sequence of kinds that a producer repeats."""
 FETCH_MS = 500
+ORDERED = "payments"
+"""The ordered queue."""
+ORDERED_RETRY_S = 10
+ADD_MS = 5000
+AGAIN_S = 0.2
 BATCH = 100
 """Jobs in a log line; kubelets cut long lines and limit the size of a log."""
 
@@ -155,12 +162,59 @@ async def fill(settings: dict[str, Any], ending: asyncio.Event) -> None:
     await ending.wait()
 
 
+async def order(settings: dict[str, Any], ending: asyncio.Event) -> None:
+    """Add jobs to the ordered queue until the end: each task adds its next job when the one before is answered."""
+    connection = Connection(settings)
+    tasks = settings.get("tasks", 4)
+    interval_s = tasks / settings.get("rate", 40)
+    await asyncio.gather(
+        *(_order(f"{settings['name']}.{task}", connection, interval_s, ending) for task in range(tasks))
+    )
+
+
+async def _order(name: str, connection: Connection, interval_s: float, ending: asyncio.Event) -> None:
+    """Add the jobs of one task. With a KEY, a job whose reply was lost is added again and is one job."""
+    number = 0
+    while not ending.is_set():
+        key = f"{name}.{number}"
+        called_s = time.monotonic()
+        words = ("ADDJOB", ORDERED, key, ADD_MS, "KEY", key, "RETRY", ORDERED_RETRY_S)
+        job_id = ""
+        while not job_id:
+            try:
+                reply = await connection.client().execute(*words, repeat=True, wait_s=ADD_MS / 1000)
+                job_id = reply.decode() if isinstance(reply, bytes) else str(reply)
+            except DisqueError as error:
+                log("again", key, type(error).__name__, str(error).replace("\n", " "))
+                await asyncio.sleep(AGAIN_S)
+        log("add", "ordered", round((time.monotonic() - called_s) * 1000), key, job_id)
+        number += 1
+        await asyncio.sleep(interval_s)
+
+
+async def follow(settings: dict[str, Any], ending: asyncio.Event) -> None:
+    """Fetch and acknowledge the jobs of the ordered queue until the end, one after the other."""
+    connection = Connection(settings)
+    while not ending.is_set():
+        call = "get"
+        try:
+            jobs = await connection.client().get(ORDERED, count=1, timeout_ms=FETCH_MS)
+            call = "ack"
+            if jobs:
+                log("got", *named(jobs))
+                await connection.client().ack(*(job.id for job in jobs))
+        except DisqueError as error:
+            log("again", call, type(error).__name__, str(error).replace("\n", " "))
+            await asyncio.sleep(AGAIN_S)
+
+
 async def main() -> None:
     """Run the task on the command line until SIGTERM."""
     settings: dict[str, Any] = json.loads(os.environ["LOAD"])
     ending = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ending.set)
-    await {"produce": produce, "consume": consume, "fill": fill}[sys.argv[1]](settings, ending)
+    tasks = {"produce": produce, "consume": consume, "fill": fill, "order": order, "follow": follow}
+    await tasks[sys.argv[1]](settings, ending)
     log("end")
 
 
