@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -160,3 +162,75 @@ def test_a_leader_that_dies_after_the_dead_letter_was_added_makes_no_second_one(
     leader.restart()
     story.cluster.run(seconds=5)
     assert length(story) == (3 if ordered else 1)
+
+
+def test_a_move_that_is_not_complete_for_an_hour_is_logged_and_enqueue_takes_the_job_back(story: Story) -> None:
+    configure(story, "pause", "in", name="q.dead")
+    story.add(story.nodes[0], "job")
+    job_id = ids(story.call(story.nodes[1], "GETJOB", "FROM", "q"))[0]
+    assert story.call(story.nodes[2], "NACK", job_id, "DEAD") == 1
+    for _ in range(64):
+        story.cluster.run(seconds=60)
+    warnings = [text for node in story.nodes for _, text in node.host.log_lines if "for an hour" in text]
+    assert len(warnings) == 1
+    assert story.call(story.nodes[1], "ENQUEUE", job_id) == 1
+    assert story.take(story.nodes[2]) == [b"job"]
+    assert story.stat(story.nodes[0])[b"moving"] == 0
+
+
+def test_a_move_to_an_ordered_queue_without_a_leader_stays_parked_when_its_key_may_be_forgotten(story: Story) -> None:
+    story.new("graves", "REPLICAS", 1, "ON", story.followers()[0].id)
+    configure(story, "dead", "graves")
+    story.add(story.leader(), "job")
+    job_id = ids(story.call(story.leader(), "GETJOB", "FROM", "q"))[0]
+    gone = story.leader("graves")
+    gone.crash()
+    node = story.leader()
+    assert story.call(node, "NACK", job_id, "DEAD") == 1
+    for _ in range(64):
+        story.cluster.run(seconds=60)
+    gone.restart()
+    story.cluster.run(seconds=30)
+    assert story.call(node, "QLEN", "graves") == 0
+    assert story.stat(node)[b"moving"] == 1
+    assert story.call(node, "DELJOB", job_id) == 1
+
+
+def test_a_queue_that_is_dropped_leaves_no_moves_behind(story: Story) -> None:
+    story.new("other")
+    configure(story, "pause", "in", name="other.dead")
+    job_id = story.add(story.nodes[0], "job", queue="other")
+    assert story.call(story.nodes[1], "NACK", job_id, "DEAD") == 1
+    story.cluster.run(seconds=1)
+    assert story.call(story.nodes[1], "QDROP", "other", "FORCE") == b"OK"
+    story.cluster.run(seconds=2)
+    assert all(story.room(node).leading.under_way == 0 for node in story.nodes)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_each_job_has_one_dead_letter_although_leaders_die_at_any_moment(story: Story, seed: int) -> None:
+    chance = random.Random(seed)
+    if seed % 2:
+        story.new("q.dead")
+    job_ids = [story.add(story.nodes[number % 3], f"{number}", "RETRY", 5) for number in range(30)]
+    for number, job_id in enumerate(job_ids):
+        story.send(chance.choice([node for node in story.nodes if node.running]), "NACK", job_id, "DEAD")
+        if number % 7 == 3:
+            leader = story.leader()
+            leader.crash()
+            story.cluster.run(milliseconds=chance.randrange(50, 3000))
+            leader.restart()
+        story.cluster.run(milliseconds=chance.randrange(5, 200))
+    story.cluster.run(seconds=20)
+    for job_id in job_ids:  # answers may have been lost with a leader
+        story.call(story.nodes[0], "NACK", job_id, "DEAD")
+    story.cluster.run(seconds=30)
+    found: Counter[bytes] = Counter()
+    for _ in range(60):
+        jobs = story.call(story.nodes[chance.randrange(3)], "GETJOB", "NOHANG", "COUNT", 50, "FROM", "q.dead")
+        for letter in jobs or []:
+            found[letter[2]] += 1
+            story.call(story.nodes[0], "ACKJOB", letter[1])
+        story.cluster.run(seconds=1)
+    assert found == {b"%d" % number: 1 for number in range(30)}
+    assert story.stat(story.nodes[0])[b"moving"] == 0

@@ -325,7 +325,7 @@ class Model:
                 self.refuse(nack.indexes, index, effects.STALE)
             elif nack.rejected:
                 self.reject(nack, job)
-            elif job.state not in {"leased", "delayed"} and not (job.state == "moving" and job.why == effects.MOVED):
+            elif not self.can_return(nack, job):
                 self.refuse(nack.indexes, index, effects.STALE)
             elif nack.delay_ms and nack.delay_ms >= job.expires_ms - self.now_ms:
                 self.refuse(nack.indexes, index, effects.TTL)
@@ -339,6 +339,12 @@ class Model:
                     counting = "additional" if job.state == "leased" else ""
                 self.give_back(job, counting, int(nack.delay_ms))
                 self.out.value += 1
+
+    @staticmethod
+    def can_return(nack: commands.Nack, job: ModelJob) -> bool:
+        if job.state == "moving":
+            return nack.at_once or job.why == effects.MOVED
+        return job.state in {"leased", "delayed"}
 
     def reject(self, nack: commands.Nack, job: ModelJob) -> None:
         if job.state == "moving":

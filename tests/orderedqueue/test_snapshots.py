@@ -28,7 +28,7 @@ print(digests(int(sys.argv[1])))
 """
 
 
-KNOWN = {1: "291982da52b8e8e8de8b784b404f6f5b", 2: "86ae604d7d0bce12ab4915c8ca354033"}
+KNOWN = {1: "291982da52b8e8e8de8b784b404f6f5b", 2: "e3199284361853d4510ae26aab061a03"}
 """Digests of random entries by seed. If a change of the machine changes them, replicas of two versions differ, so the
 version of the machine must be raised."""
 

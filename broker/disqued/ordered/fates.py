@@ -26,6 +26,7 @@ from disqued.orderedqueue.effects import Ended
 
 KEPT_S: Final = 600
 """For how long the end of a job that somebody asked about is remembered."""
+_LOOK_EVERY_MS: Final = 10_000
 MOST_KEPT: Final = 10_000
 MOST_LINKS: Final = 100_000
 """How many jobs that moves added are remembered."""
@@ -62,6 +63,8 @@ class OrderedFates:
         self._links: dict[bytes, list[_Place]] = {}
         """Jobs that moves added, by the first ID of their chain."""
         self._link_count: i64 = 0
+        self._look_ms: i64 = 0
+        """When old ends are forgotten next."""
 
     # --- what happens -------------------------------------------------------------------------------------------------
 
@@ -93,6 +96,9 @@ class OrderedFates:
     def forget_old(self) -> None:
         """Forget ends whose time is over, and what nobody watches any more."""
         now_ms = self._exchange.state.now_ms
+        if now_ms < self._look_ms:
+            return
+        self._look_ms = now_ms + _LOOK_EVERY_MS
         while self._kept:
             first = next(iter(self._kept))
             if self._kept[first].until_ms > now_ms:

@@ -26,7 +26,9 @@ from disqued.ordered.successors import add_for
 from disqued.orderedqueue.effects import OK
 
 ANSWER_MS: Final = 10_000
-MOST_ADOPTED: Final = 100
+LOOK_EVERY_MS: Final = 1000
+"""How often is looked for jobs under the wrong type."""
+MOST_ADOPTED: Final = 1000
 """How many jobs of a name are moved at a time."""
 
 
@@ -95,6 +97,8 @@ class Incoming:
         self._catalog = catalog
         self._under_way: dict[bytes, int] = {}
         """How many jobs are being adopted, by queue."""
+        self._look_ms: i64 = 0
+        """When is looked for such jobs next."""
         self._warned: dict[bytes, None] = {}
 
     def add(self, job: Job) -> None:
@@ -107,6 +111,10 @@ class Incoming:
 
     def adopt(self) -> None:
         """Move some jobs that are queued here under the names of ordered queues."""
+        now_ms = self.exchange.state.now_ms
+        if now_ms < self._look_ms:
+            return
+        self._look_ms = now_ms + LOOK_EVERY_MS
         queues = self.exchange.state.lifecycle.queues
         for name, ordered in self._catalog.by_name.items():
             queue = queues.get(name)

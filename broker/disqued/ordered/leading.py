@@ -50,6 +50,11 @@ class Leading(Duties):
         self._to_compare: dict[int, None] = {}
         """Groups whose machines may have other settings than their names."""
 
+    @property
+    def under_way(self) -> int:
+        """How many jobs are on their way from the groups that this node leads."""
+        return sum(len(moves.moves) for moves in self._moves.values())
+
     def leads(self, group: i64) -> None:
         """Continue the moves of the leader before."""
         replica = self._exchange.replicas.get(int(group))
@@ -96,6 +101,8 @@ class Leading(Duties):
 
     def follow_settings(self) -> None:
         """Tell machines the settings of their queues, if they have others."""
+        for group in [group for group in self._moves if group not in self._exchange.replicas]:
+            self.follows(group)
         changes = self._exchange.state.lifecycle.queues.index.changes
         if changes != self._changes:
             self._changes = changes

@@ -6,8 +6,8 @@ does the same for all jobs that its machine has parked. Repetitions meet: in a q
 ordered queue by the key, which is that ID.
 
 An ordered queue knows keys for an hour. If it is not known for that time whether the successor was added, the job
-stays parked, because it could be added twice. An at-most-once job must never be delivered twice, so it ends before its
-successor is added; it is lost if this node dies in between.
+stays parked, because it could be added twice, until ENQUEUE returns it to its queue. An at-most-once job must never be
+delivered twice, so it ends before its successor is added; it is lost if this node dies in between.
 """
 
 from __future__ import annotations
@@ -75,6 +75,8 @@ class Moving:
         self.attempts: i64 = 0
         self.doubt_ms: i64 = now_ms
         """Since when the successor may be there without this node knowing."""
+        self.warn_ms: i64 = move.since_ms + KEY_WINDOW_S * 1000
+        """When the next warning is logged."""
         self.ended: bool = False
         """An at-most-once job, which ended before its successor is added."""
 
@@ -230,6 +232,11 @@ class GroupMoves:
         successor = moving.successor
         assert successor is not None
         target = self._catalog.by_name.get(moving.move.target)
+        if self._now_ms >= moving.warn_ms:
+            self._warn(moving)
+        if target is not None and not moving.ended and self._is_late(moving):
+            moving.stage = _PARKED
+            return
         moving.stage = _ADDING
         if target is not None:
             self._ask(moving, COMMAND, add_for(successor, successor.id, self._now_ms), target.group)
@@ -255,8 +262,6 @@ class GroupMoves:
             self._added(moving, reply[1:-2])
         else:
             moving.stage = _READY
-            if self._is_late(moving) and moving.attempts >= 0:
-                self._warn(moving, "still tried", reply[1:-2])
             self._try_later(moving)
 
     def _take_answer(self, moving: Moving, status: i64, data: bytes) -> None:
@@ -271,12 +276,11 @@ class GroupMoves:
             if result.known:
                 ttl_s, retry_s = result.ttl_s, result.retry_s
             self._added(moving, make_id(target.word, target.salt, result.value, ttl_s, retry_s > 0))
-        elif status in (DONE, REFUSED):
-            moving.doubt_ms = max(moving.doubt_ms, self._now_ms - KEY_WINDOW_S * 1000 + 1)
+        elif status == DONE:  # the machine looks for the key before it refuses: the successor is not there
+            moving.doubt_ms = self._now_ms
             self._try_later(moving)
-        elif moving.ended or self._is_late(moving):
-            moving.stage = _PARKED
-            self._warn(moving, "given up", b"no answer of the target queue")
+        elif moving.ended and status != REFUSED:
+            del self.moves[int(moving.move.index)]
         else:
             self._try_later(moving)
 
@@ -284,17 +288,17 @@ class GroupMoves:
         """Whether the target queue may not know the key any more."""
         return self._now_ms - moving.doubt_ms >= KEY_WINDOW_S * 1000
 
-    def _warn(self, moving: Moving, what: str, why: bytes) -> None:
+    def _warn(self, moving: Moving) -> None:
         """Log that a move takes more than an hour."""
         state = self.exchange.state
         state.counters.add(MOVES_PARKED)
-        moving.doubt_ms = self._now_ms
+        moving.warn_ms = self._now_ms + KEY_WINDOW_S * 1000
         queue = self._queue.name.decode("utf-8", "replace")
         target = moving.move.target.decode("utf-8", "replace")
         state.host.log(
             "warning",
-            f"A job cannot be moved from an ordered queue and is {what}: queue={queue} index={moving.move.index} "
-            f"target={target} error={why.decode('utf-8', 'replace')}",
+            f"A job could not be moved from an ordered queue for an hour; ENQUEUE takes it back: queue={queue} "
+            f"index={moving.move.index} target={target}",
         )
 
     def _added(self, moving: Moving, successor_id: bytes) -> None:

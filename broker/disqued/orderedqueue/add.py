@@ -188,10 +188,8 @@ class Add:
 
 
 def is_moved(data: bytes) -> bool:
-    """Whether a valid ADD adds a job for a move."""
-    reader = Reader(data)
-    reader.number()
-    return reader.number() & _ORIGIN != 0
+    """Whether a valid ADD adds a job for a move. The lowest bit of the second byte of the fields is `_ORIGIN`."""
+    return len(data) > 2 and data[1] > 127 and data[2] & 1 != 0
 
 
 def add_head(data: bytes) -> Add:

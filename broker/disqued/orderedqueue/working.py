@@ -79,7 +79,8 @@ def _nack(state: State, job: Job, command: Nack, effects: Effects) -> i64:
     """Give one job back. Returns a code."""
     if command.rejected:
         return _reject(state, job, command, effects)
-    is_moved = job.move is not None and job.move.why == MOVED  # MOVEJOB is cancelled
+    # MOVEJOB is cancelled; ENQUEUE also cancels the move of a dead letter that cannot be completed
+    is_moved = job.move is not None and (job.move.why == MOVED or command.at_once)
     if job.state != LEASED and job.state != DELAYED and not is_moved:
         return codes.STALE
     left_ms = job.expires_ms - state.now_ms
