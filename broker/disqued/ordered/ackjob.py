@@ -124,6 +124,10 @@ class _Acks(_Encoder):
 class _FastAcks(_Acks):
     """Acknowledges jobs at best effort."""
 
+    def __init__(self, kept_s: i64) -> None:
+        # Without its own `__init__`, an instance of a compiled class never leaves the memory if the class inherits one.
+        super().__init__(0, None, kept_s)
+
     def others(self, state: NodeState, session: Session, args: list[bytes]) -> int:
         """Drop other jobs on all nodes."""
         return drop_everywhere(state, session, args, 1, len(args))
@@ -230,7 +234,7 @@ def _is_ordered(state: NodeState, job_id: bytes) -> bool:
 
 def fastack(state: NodeState, session: Session, args: list[bytes]) -> bool:
     """Acknowledge jobs: for ordered queues, FASTACK is ACKJOB."""
-    return _send(state, session, args, len(args), _FastAcks(0, None, _kept_s(state, args, len(args))))
+    return _send(state, session, args, len(args), _FastAcks(_kept_s(state, args, len(args))))
 
 
 def nack(state: NodeState, session: Session, args: list[bytes]) -> bool:
@@ -259,6 +263,10 @@ def deljob(state: NodeState, session: Session, args: list[bytes]) -> bool:
 class _RenewRequest(ClientRequest):
     """A WORKING."""
 
+    def __init__(self, room: OrderedRoom, waiting: Waiting, queue: bytes, data: bytes, deadline_ms: i64) -> None:
+        # Without its own `__init__`, an instance of a compiled class never leaves the memory if the class inherits one.
+        super().__init__(room, waiting, queue, COMMAND, data, deadline_ms, repeated=True)
+
     def done(self, result: bytes) -> None:
         """Reply with the seconds of the lease."""
         told = unpack(result)
@@ -280,6 +288,6 @@ def working(state: NodeState, session: Session, args: list[bytes]) -> bool:
     waiting = Waiting(state, session)
     waiting.begin()
     deadline_ms = state.now_ms + TIMEOUT_MS
-    request = _RenewRequest(room, waiting, queue.name, COMMAND, renew.encode(), deadline_ms, repeated=True)
+    request = _RenewRequest(room, waiting, queue.name, renew.encode(), deadline_ms)
     room.clients.client(queue.group).submit(request)
     return True

@@ -24,13 +24,14 @@ from disqued.ordered.deliverypayload import unpack_deliveries
 from disqued.ordered.exchange import Exchange, TurnWork
 from disqued.ordered.payload import MalformedPayloadError
 from disqued.ordered.reading import pack_question
-from disqued.ordered.requests import COMMAND, DONE, READ, GroupClient, Request
+from disqued.ordered.requests import COMMAND, DONE, READ, GroupClient, Request, Unanswered
 from disqued.ordered.results import unpack
 from disqued.orderedqueue.commands import Credit, Join, Nack
 from disqued.orderedqueue.effects import NO_CONSUMER, NODE_DOWN, OK
 
 CHECK_MS: Final = 2000
 """After this time, an agent without a local replica asks how many assignments there were."""
+RETURN_MS: Final = 10_000
 MOST_PLACES: Final = 1024
 """How many jobs an agent asks for at once."""
 
@@ -83,13 +84,6 @@ class _LeasesRequest(Request):
     def answered(self, status: i64, data: bytes) -> None:
         """Take them."""
         self._agent.leases_told(data if status == DONE else b"")
-
-
-class _ReturnRequest(Request):
-    """A NACK that gives back a job nobody waits for. Repeated or lost, it does no harm: leases end."""
-
-    def answered(self, status: i64, data: bytes) -> None:
-        """Nothing follows."""
 
 
 class Agent(TurnWork):
@@ -292,7 +286,8 @@ class Agent(TurnWork):
             return
         nack = Nack([int(job.index)], [int(job.claim)])
         nack.uncounted = True
-        self._client.submit(_ReturnRequest(COMMAND, nack.encode(), self._exchange.state.now_ms + 10_000, repeated=True))
+        # Repeated or lost, it does no harm: the lease ends.
+        self._client.submit(Unanswered(nack.encode(), self._exchange.state.now_ms + RETURN_MS, repeated=True))
 
     def _conclude(self) -> None:
         """Tell those who do not wait that they have seen everything."""

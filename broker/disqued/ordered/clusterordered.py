@@ -15,9 +15,8 @@ from disqued.ordered.reading import PAUSES
 from disqued.ordered.replica import Replica
 from disqued.ordered.requests import COMMAND
 from disqued.ordered.room import Alternative, OrderedRoom, ordered_of
-from disqued.ordered.waiting import ClientRequest, Waiting
+from disqued.ordered.waiting import OkRequest, Waiting
 from disqued.orderedqueue.machine import Machine
-from disqued.resp.writer import OK
 
 NOT_HERE: Final = -1
 """The jobs of a queue of which this node has no replica."""
@@ -101,20 +100,12 @@ def _machine(room: OrderedRoom, group: int) -> Machine | None:
     return applier.machine if isinstance(applier, QueueMachine) else None
 
 
-class _Change(ClientRequest):
-    """A change of the catalog for a client."""
-
-    def done(self, result: bytes) -> None:  # noqa: ARG002 - it is in the catalog, or the queue is gone
-        """Reply."""
-        self.waiting.finish(OK)
-
-
 def _change(room: OrderedRoom, session: Session, queue: OrderedQueue, data: bytes) -> None:
     """Have a change written into the catalog."""
     waiting = Waiting(room.state, session)
     waiting.begin()
     deadline_ms = room.state.now_ms + TIMEOUT_MS
-    request = _Change(room, waiting, queue.name, COMMAND, data, deadline_ms, repeated=True)
+    request = OkRequest(room, waiting, queue.name, COMMAND, data, deadline_ms)
     room.clients.client(CATALOG_GROUP).submit(request)
 
 

@@ -17,17 +17,10 @@ from disqued.ordered.clients import Clients
 from disqued.ordered.delivered import Delivered
 from disqued.ordered.exchange import Exchange
 from disqued.ordered.queuemachine import Agents
-from disqued.ordered.requests import COMMAND, Request
+from disqued.ordered.requests import Unanswered
 from disqued.orderedqueue.commands import Part
 
 UNUSED_MS: Final = 60_000
-
-
-class _PartRequest(Request):
-    """A consumer leaves. If the group never hears of it, leases and `consumer-timeout` end."""
-
-    def answered(self, status: i64, data: bytes) -> None:
-        """Nothing follows."""
 
 
 class Consumers(Agents):
@@ -76,7 +69,8 @@ class Consumers(Agents):
         agent.end()
         if agent.joined:
             deadline_ms = self._exchange.state.now_ms + 60_000
-            request = _PartRequest(COMMAND, Part(agent.consumer).encode(), deadline_ms, repeated=True)
+            # If the group never gets it, leases and `consumer-timeout` end.
+            request = Unanswered(Part(agent.consumer).encode(), deadline_ms, repeated=True)
             self._clients.client(agent.group).submit(request)
 
     def group_gone(self, group: i64) -> None:

@@ -67,6 +67,10 @@ class _AddRequest(Request):
 class _SuccessorRequest(_AddRequest):
     """A job that a move made. The moves room repeats it."""
 
+    def __init__(self, incoming: Incoming, queue: OrderedQueue, job: Job) -> None:
+        # Without its own `__init__`, an instance of a compiled class never leaves the memory if the class inherits one.
+        super().__init__(incoming, queue, job, adopted=False)
+
     def added(self, new_id: bytes) -> None:
         """End the move."""
         moves_of(self.incoming.exchange.state).moving.added_outside(self.job.id, new_id)
@@ -74,6 +78,10 @@ class _SuccessorRequest(_AddRequest):
 
 class _AdoptRequest(_AddRequest):
     """A job of a queue of jobs with the name of an ordered queue. It comes back after its retry time otherwise."""
+
+    def __init__(self, incoming: Incoming, queue: OrderedQueue, job: Job) -> None:
+        # Without its own `__init__`, an instance of a compiled class never leaves the memory if the class inherits one.
+        super().__init__(incoming, queue, job, adopted=True)
 
     def added(self, new_id: bytes) -> None:
         """Acknowledge the job."""
@@ -105,7 +113,7 @@ class Incoming:
         """Add a job that a move made."""
         queue = self._catalog.by_name.get(job.queue)
         if queue is not None:
-            self._clients.client(queue.group).submit(_SuccessorRequest(self, queue, job, adopted=False))
+            self._clients.client(queue.group).submit(_SuccessorRequest(self, queue, job))
 
     # --- jobs under the wrong type ------------------------------------------------------------------------------------
 
@@ -130,7 +138,7 @@ class Incoming:
         """Move one job. An at-most-once job ends before, so that it is not delivered twice."""
         state = self.exchange.state
         self._under_way[queue.name] = self._under_way.get(queue.name, 0) + 1
-        request = _AdoptRequest(self, queue, job, adopted=True)
+        request = _AdoptRequest(self, queue, job)
         if job.retry_s == 0:
             state.lifecycle.end(job, MOVED, None)
         else:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from mypy_extensions import i64
+
 from disqued.core.clients.session import Session
 from disqued.core.commands.command import Command
 from disqued.core.commands.scope import first_word
@@ -15,21 +17,16 @@ from disqued.ordered.qnew import TIMEOUT_MS, require_catalog
 from disqued.ordered.reading import pack_question
 from disqued.ordered.requests import COMMAND as CHANGE
 from disqued.ordered.requests import READ
-from disqued.ordered.room import ordered_of
-from disqued.ordered.waiting import ClientRequest, Waiting
-from disqued.resp.writer import OK
-
-
-class _Drop(ClientRequest):
-    """Removes the queue from the catalog."""
-
-    def done(self, result: bytes) -> None:  # noqa: ARG002 - it is gone in any case
-        """Reply."""
-        self.waiting.finish(OK)
+from disqued.ordered.room import OrderedRoom, ordered_of
+from disqued.ordered.waiting import ClientRequest, OkRequest, Waiting
 
 
 class _Look(ClientRequest):
     """Asks whether the queue has jobs."""
+
+    def __init__(self, room: OrderedRoom, waiting: Waiting, queue: bytes, data: bytes, deadline_ms: i64) -> None:
+        # Without its own `__init__`, an instance of a compiled class never leaves the memory if the class inherits one.
+        super().__init__(room, waiting, queue, READ, data, deadline_ms, repeated=True)
 
     def done(self, result: bytes) -> None:
         """Remove it if it has none."""
@@ -39,7 +36,7 @@ class _Look(ClientRequest):
             self.waiting.finish(ReplyError(text).encode())
             return
         data = pack_drop(self.queue)
-        drop = _Drop(self.room, self.waiting, self.queue, CHANGE, data, self.deadline_ms, repeated=True)
+        drop = OkRequest(self.room, self.waiting, self.queue, CHANGE, data, self.deadline_ms)
         self.room.clients.client(CATALOG_GROUP).submit(drop)
 
 
@@ -57,10 +54,10 @@ def qdrop(state: NodeState, session: Session, args: list[bytes]) -> None:
     waiting.begin()
     deadline_ms = state.now_ms + TIMEOUT_MS
     if force:
-        drop = _Drop(room, waiting, queue.name, CHANGE, pack_drop(queue.name), deadline_ms, repeated=True)
+        drop = OkRequest(room, waiting, queue.name, CHANGE, pack_drop(queue.name), deadline_ms)
         room.clients.client(CATALOG_GROUP).submit(drop)
     else:
-        look = _Look(room, waiting, queue.name, READ, pack_question([b"unfinished"]), deadline_ms, repeated=True)
+        look = _Look(room, waiting, queue.name, pack_question([b"unfinished"]), deadline_ms)
         room.clients.client(queue.group).submit(look)
 
 

@@ -25,9 +25,8 @@ from disqued.ordered.jobids import SALT_BYTES
 from disqued.ordered.requests import COMMAND as CHANGE
 from disqued.ordered.requests import PING
 from disqued.ordered.room import OrderedRoom, ordered_of
-from disqued.ordered.waiting import ClientRequest, Waiting
+from disqued.ordered.waiting import ClientRequest, OkRequest, Waiting
 from disqued.resp.integers import parse_integer
-from disqued.resp.writer import OK
 
 TIMEOUT_MS: Final = 10_000
 MOST_PREFETCH: Final = 65_535
@@ -127,14 +126,6 @@ class _Create(ClientRequest):
         await_leader(self.room, self.waiting, self.queue, self.deadline_ms)
 
 
-class _Ping(ClientRequest):
-    """Is answered when the group has a leader."""
-
-    def done(self, result: bytes) -> None:  # noqa: ARG002 - there is none
-        """The queue can be used."""
-        self.waiting.finish(OK)
-
-
 class _Known:
     """Waits until the catalog here has a queue."""
 
@@ -150,7 +141,7 @@ class _Known:
         queue = room.catalog.by_name.get(self._queue)
         if queue is None:
             return self._waiting.session.closed
-        ping = _Ping(room, self._waiting, self._queue, PING, b"", self._deadline_ms, repeated=True)
+        ping = OkRequest(room, self._waiting, self._queue, PING, b"", self._deadline_ms)
         room.clients.client(queue.group).submit(ping)
         return True
 

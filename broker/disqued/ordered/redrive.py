@@ -76,7 +76,7 @@ class RedriveTask(Alarm):
         before_ms = int(self.started_ms) - options.older_s * 1000 if options.older_s > 0 else 0
         numbers = (self._after, self._last, wanted, before_ms)
         words = [b"redrive", *[b"%d" % number for number in numbers], options.target, options.reason]
-        self._submit(_ListRequest(self, READ, pack_question(words), state.now_ms + ANSWER_MS, repeated=True))
+        self._submit(_ListRequest(self, pack_question(words), state.now_ms + ANSWER_MS))
 
     def arm(self, state: NodeState) -> None:
         """Begin the next round soon."""
@@ -104,7 +104,7 @@ class RedriveTask(Alarm):
         for target, indexes in by_target.items():
             self._earned -= 1000 * len(indexes)
             command = MoveJobs(indexes, target, redrives=True).encode()
-            self._submit(_MoveRequest(self, COMMAND, command, deadline_ms, repeated=True))
+            self._submit(_MoveRequest(self, command, deadline_ms))
         if not by_target:
             self._end_round()
 
@@ -152,6 +152,10 @@ class _TaskRequest(Request):
 class _ListRequest(_TaskRequest):
     """Asks which jobs are next."""
 
+    def __init__(self, task: RedriveTask, question: bytes, deadline_ms: i64) -> None:
+        # Without its own `__init__`, an instance of a compiled class never leaves the memory if the class inherits one.
+        super().__init__(task, READ, question, deadline_ms, repeated=True)
+
     def answered(self, status: i64, data: bytes) -> None:
         """Move them."""
         words = unpack_question(data) if status == DONE else []
@@ -163,6 +167,10 @@ class _ListRequest(_TaskRequest):
 
 class _MoveRequest(_TaskRequest):
     """Moves some of them."""
+
+    def __init__(self, task: RedriveTask, command: bytes, deadline_ms: i64) -> None:
+        # Without its own `__init__`, an instance of a compiled class never leaves the memory if the class inherits one.
+        super().__init__(task, COMMAND, command, deadline_ms, repeated=True)
 
     def answered(self, status: i64, data: bytes) -> None:
         """Count."""

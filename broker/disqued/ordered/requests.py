@@ -70,6 +70,17 @@ class Request:
         raise NotImplementedError
 
 
+class Unanswered(Request):
+    """A request whose outcome does not matter to anybody here."""
+
+    def __init__(self, data: bytes, deadline_ms: i64, *, repeated: bool) -> None:
+        # Without its own `__init__`, an instance of a compiled class never leaves the memory if the class inherits one.
+        super().__init__(COMMAND, data, deadline_ms, repeated=repeated)
+
+    def answered(self, status: i64, data: bytes) -> None:
+        """Nothing follows."""
+
+
 class _Look(Alarm):
     """Has a client look at its requests that wait."""
 

@@ -25,7 +25,7 @@ from disqued.ordered.exchange import Exchange, node_of
 from disqued.ordered.hosting import Hosting
 from disqued.ordered.payload import Beat
 from disqued.ordered.placement import Nodes, balance, repairs, replaced, without_leaving
-from disqued.ordered.requests import COMMAND, Request
+from disqued.ordered.requests import Unanswered
 
 LEAD_MS: Final = 5000
 """How often leaders look whether other nodes should lead their groups."""
@@ -35,13 +35,6 @@ ABSENT_MS: Final = 30_000
 """A node that was a member and is none for so long has left."""
 SETTLE_MS: Final = 500
 """How often leaders compare the members of their groups with the catalog."""
-
-
-class _Change(Request):
-    """A change of the catalog. If it is lost, the next look finds what is left to do."""
-
-    def answered(self, status: i64, data: bytes) -> None:
-        """Nothing follows."""
 
 
 class Steering:
@@ -76,7 +69,8 @@ class Steering:
 
     def _submit(self, data: bytes) -> None:
         deadline_ms = self._exchange.state.now_ms + LOOK_MS
-        self._clients.client(CATALOG_GROUP).submit(_Change(COMMAND, data, deadline_ms, repeated=False))
+        # If it is lost, the next look finds what is left to do.
+        self._clients.client(CATALOG_GROUP).submit(Unanswered(data, deadline_ms, repeated=False))
 
     def _look(self, beats: dict[bytes, Beat], candidates: list[Candidate]) -> None:
         """Write the next changes into the catalog."""

@@ -13,6 +13,7 @@ from disqued.core.runtime.waiting import release, suspend_pipelined
 from disqued.errors import NoQuorum, NotReplicated
 from disqued.ordered.requests import DONE, NO_LEADER, REFUSED, Request
 from disqued.ordered.room import OrderedRoom
+from disqued.resp.writer import OK
 
 OUTCOME_UNKNOWN: Final = "the leader of the queue was lost before it answered; the command may have taken effect"
 
@@ -75,3 +76,17 @@ class ClientRequest(Request):
             self.waiting.finish(NoQuorum(self.queue, self.room.count_heard(replicas), len(replicas)).encode())
         else:
             self.waiting.finish(NotReplicated(OUTCOME_UNKNOWN).encode())
+
+
+class OkRequest(ClientRequest):
+    """A request that is answered with OK, whatever the result is."""
+
+    def __init__(
+        self, room: OrderedRoom, waiting: Waiting, queue: bytes, kind: i64, data: bytes, deadline_ms: i64
+    ) -> None:
+        # Without its own `__init__`, an instance of a compiled class never leaves the memory if the class inherits one.
+        super().__init__(room, waiting, queue, kind, data, deadline_ms, repeated=True)
+
+    def done(self, result: bytes) -> None:  # noqa: ARG002 - it says nothing
+        """Reply."""
+        self.waiting.finish(OK)
