@@ -2,7 +2,7 @@
 
 Each query uses its own connection with one round trip after authentication, and a second one if queues are compared:
 the pause of an ordered queue is asked of nobody, because the reply would wait for its leader. Each step has a timeout
-of two seconds, so a broker that hangs delays nothing else.
+of two seconds, so a broker that hangs delays nothing else. Commands that are answered by a leader have four more.
 
 No reply contains a password, because the connection may not be encrypted: a query asks for the directives that the
 operator compares, and for the hashes of passwords.
@@ -30,6 +30,10 @@ from disqued.client import (
 
 STEP_S: Final = 2.0
 """Timeout of each step: connecting, authentication, replies."""
+ELECTION_S: Final = 4.0
+"""How much longer a command about ordered queues may take, which is answered when there is a leader."""
+_WITH_LEADER: Final = frozenset({"QNEW", "QDROP"})
+_ORDERED_QUEUES: Final = ("CLUSTER", "ORDERED")
 _ONCE: Final = Backoff(attempts=1)
 _ABOUT_AUTH: Final = ("no password is set", "invalid password")
 """Parts of the error messages of AUTH."""
@@ -198,12 +202,13 @@ async def send_command(connection: Connection, node_id: str, words: Sequence[str
     Raises:
         CommandFailedError: The command failed, or its outcome is unknown.
     """
+    wait_s = ELECTION_S if words[0] in _WITH_LEADER or tuple(words[:2]) == _ORDERED_QUEUES else 0.0
     try:
-        async with asyncio.timeout(3 * STEP_S), _client(connection) as client:
+        async with asyncio.timeout(3 * STEP_S + wait_s), _client(connection) as client:
             found = (await client.hello()).node_id
             if found != node_id:
                 raise CommandFailedError(f"node {found} answers instead of {node_id}")
-            await client.execute(*words)
+            await client.execute(*words, wait_s=wait_s)
     except TimeoutError:
         raise CommandFailedError("no answer in time, outcome unknown") from None
     except (DisqueError, OSError) as error:

@@ -326,6 +326,12 @@ def test_catalog_and_queues_are_made_within_the_time_that_a_command_has(tmp_path
         assert len(found.catalogs) == 1
         assert sorted(found.members.replicas) == sorted(found.queues["orders"].replicas) == ids
         assert found.leaderless == ()
+        asyncio.run(brokers.send_command(connection, one.id, ("CLUSTER", "LEAVING", "yes")))
+        leaving = look(one)[0].leaving
+        assert leaving is not None
+        assert (leaving.jobs_left, leaving.done) == (0, False), "no other member can take its replica of the queue"
+        assert leaving.replicas_left > 0
+        asyncio.run(brokers.send_command(connection, one.id, ("CLUSTER", "LEAVING", "no")))
         asyncio.run(brokers.send_command(connection, one.id, ("QDROP", "orders")))
 
 
