@@ -82,6 +82,14 @@ def test_counts_agree_although_a_node_and_a_worker_are_killed() -> None:
     assert steps == sorted(steps), "a node is killed when the copies of the one before are back"
     assert re.findall(r"│ node (\d) │ +[\d,]+ │ +[\d,]+ │ +[\d.]+ s │", done.stdout) == ["2", "3"]
     assert "No task was lost or early, and no write under an old claim was accepted." in done.stdout
+    ordered = done.stdout.index("Workers of the ordered queue")
+    found = [
+        re.search(rf"│ {what}\W+(\d+) │", done.stdout[ordered:])
+        for what in ("jobs added", "jobs done", "gaps", "inversions")
+    ]
+    assert [match[1] for match in found if match] == ["300", "300", "0", "0"]
+    assert len(re.findall(r"│ worker \d │ +\d+ │ +\d+ │ +\d+ │", done.stdout[ordered:])) > 1, "another worker took over"
+    assert "300 jobs were delivered in the order in which they were added, without a gap or an inversion" in done.stdout
     assert "\x1b" not in done.stdout, "plain text without a terminal"
     assert not is_listening(port), "the nodes stop with the demonstration"
 

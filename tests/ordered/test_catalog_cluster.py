@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import count
+
+import pytest
+
 from disqued.ordered.payload import NO_CATALOG
 from disqued.testing.cluster import Cluster
 from ordered.story import Story
@@ -57,6 +61,15 @@ def test_a_node_that_begins_alone_has_the_others_follow() -> None:
     story.cluster.heal()
     story.cluster.until(lambda: story.room(c).has_catalog)
     story.cluster.until(lambda: story.room(b).exchange.leaders.get(0, b"") in {b.id, c.id})
+
+
+@pytest.mark.parametrize("lost", range(1, 7))
+def test_a_catalog_is_founded_although_a_message_is_lost(lost: int) -> None:
+    story = Story(founders=0)
+    sent = count(1)
+    story.cluster.network.filters.append(lambda frame: frame.kind == "FOUND" and next(sent) == lost)
+    nodes = [node.id for node in story.nodes]
+    assert story.call(story.nodes[0], "CLUSTER", "ORDERED", "INIT", *nodes) == b"OK"
 
 
 def test_a_node_without_catalog_has_no_file_and_sends_nothing() -> None:

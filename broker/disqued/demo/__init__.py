@@ -6,6 +6,9 @@ and count definitions. The demonstration kills the workers' node and starts it a
 jobs. The other nodes and workers take over, and the broker delivers unacknowledged jobs again after their retry time.
 At the end every job must be accounted for, and the total must equal a count without the broker.
 
+Further scenes follow on the same cluster: jobs that fail (`failing`), a pipeline of dependent tasks (`pipeline`), and
+an ordered queue whose leader is killed (`ordered`).
+
 `source` counts, `cluster` runs the nodes, `producer` and `worker` each run in a process of their own, `workers`
 controls those, `outage` kills a node, `report` aggregates their messages, `view` shows progress and `summary` the
 result. The nodes are used through the client only, by address. No other package may import this one.

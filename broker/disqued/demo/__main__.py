@@ -19,6 +19,8 @@ from disqued.build import FLAVOUR
 from disqued.demo import summary
 from disqued.demo.cluster import BrokerNode, Cluster, choose_ports, running_cluster
 from disqued.demo.failing import BAD, DEAD, JOBS, LIMIT, QUEUE, FailingJobs
+from disqued.demo.ordered import JOBS as ORDERED_JOBS
+from disqued.demo.ordered import OrderedJobs
 from disqued.demo.outage import Outage
 from disqued.demo.pipeline import Pipeline
 from disqued.demo.producer import COPIES
@@ -49,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
             if status == 0:
                 failing = FailingJobs(cluster)
                 _fail_and_redrive(console, failing)
-                status = _run_pipeline(console, cluster, options.source, names)
+                status = _run_pipeline(console, cluster, options.source, names) or _keep_order(console, cluster)
                 if status == 0 and console.is_terminal:
                     _serve(console, cluster, failing)
             return status
@@ -180,6 +182,31 @@ def _run_pipeline(console: Console, cluster: Cluster, folder: Path, files: list[
     console.print(
         f"OK: {pipeline.total:,} definitions, the same as counted without the broker. No task was lost or early, and "
         "no write under an old claim was accepted.",
+        style="bold green",
+        soft_wrap=True,
+    )
+    return 0
+
+
+def _keep_order(console: Console, cluster: Cluster) -> int:
+    console.print(
+        f"\nAn ordered queue of {ORDERED_JOBS} numbered jobs, added one after the other, with a worker at each node. "
+        "The queue has three replicas and serves one worker at a time (QNEW ORDERED SINGLE PREFETCH 1). The node that "
+        "leads it and serves its active worker is killed, and comes back.\n",
+        soft_wrap=True,
+    )
+    scene = OrderedJobs(cluster, console.print)
+    scene.run()
+    console.print()
+    console.print(summary.ordered_workers(scene))
+    console.print(summary.ordered_jobs(scene))
+    problem = scene.problem()
+    if problem is not None:
+        console.print(f"FAILED: {problem}", style="bold red", soft_wrap=True)
+        return 1
+    console.print(
+        f"OK: {len(scene.done)} jobs were delivered in the order in which they were added, without a gap or an "
+        "inversion, although the leader was killed.",
         style="bold green",
         soft_wrap=True,
     )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.table import Table
 
 from disqued.client import JobDetails
+from disqued.demo.ordered import OrderedJobs
 from disqued.demo.pipeline import Pipeline
 from disqued.demo.report import NodeReport, Report, percentile
 from disqued.demo.source import Count
@@ -111,6 +112,39 @@ def tasks(pipeline: Pipeline) -> Table:
         "wait of the others, p50 / p99": _milliseconds(list(account.waits_of(urgent=False))),
     }
     table = Table(title="Tasks", show_header=False, title_justify="left")
+    table.add_column()
+    table.add_column(justify="right")
+    for name, value in rows.items():
+        table.add_row(name, value)
+    return table
+
+
+def ordered_workers(scene: OrderedJobs) -> Table:
+    """Return a table of the workers of the ordered queue, in the order in which they got jobs."""
+    table = Table(title="Workers of the ordered queue", title_justify="left")
+    table.add_column("worker")
+    table.add_column("first job", justify="right")
+    table.add_column("last job", justify="right")
+    table.add_column("jobs", justify="right")
+    for worker, deliveries in scene.order.by_worker().items():
+        numbers = [delivery.number for delivery in deliveries]
+        table.add_row(worker, f"{numbers[0]:,}", f"{numbers[-1]:,}", f"{len(set(numbers)):,}")
+    return table
+
+
+def ordered_jobs(scene: OrderedJobs) -> Table:
+    """Return a table with the account of the jobs of the ordered queue."""
+    order = scene.order
+    rows = {
+        "jobs added": f"{scene.added:,}",
+        "jobs done": f"{len(scene.done):,}",
+        "deliveries repeated": f"{order.repeated():,}",
+        "gaps": f"{len(order.gaps()):,}",
+        "inversions": f"{len(order.inversions()):,}",
+        "next add accepted after the leader was killed": f"{scene.accepted_s:.1f} s",
+        "next job delivered": f"{scene.delivered_s:.1f} s",
+    }
+    table = Table(title="Ordered jobs", show_header=False, title_justify="left")
     table.add_column()
     table.add_column(justify="right")
     for name, value in rows.items():

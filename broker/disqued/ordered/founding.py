@@ -3,8 +3,8 @@
 The node of the command asks all members that it can reach (ASK). Each opens its log and answers with its identity and
 the catalog that it knows (TOLD), or that it has just answered another founder (BUSY). If all answered and nobody knows
 a catalog, the node draws the identity of the new one and names the members of group 0 to them (BEGIN). Each begins its
-replica and confirms (BEGUN). A replica of group 0 that knows no leader repeats BEGIN to the others, so the founding
-ends even if the node of the command dies.
+replica and confirms (BEGUN). The node of the command repeats ASK and BEGIN to nodes that have not answered. A replica
+of group 0 that knows no leader repeats BEGIN to the others, so the founding ends even if the node of the command dies.
 
 It is never done by gossip: the two sides of a partition would each found a catalog. Two that meet nevertheless are
 never merged.
@@ -70,6 +70,10 @@ class _Founder(Blocked):
         """The log of each node that was asked; zeros while it has not answered."""
         self.begins: bool = False
         """Whether the members were named."""
+        self.identity = NO_CATALOG
+        """The identity of the new catalog, as soon as the members are named."""
+        self.members = b""
+        """The members that were named."""
         self.begun: dict[bytes, bool] = {}
         """The nodes that have begun. The values have no meaning."""
 
@@ -129,10 +133,21 @@ class Foundation:
         self._founder = founder
         suspend(state, founder)
         state.lifecycle.timers.arm(founder, state.now_ms + _TIMEOUT_MS)
-        for node_id in asked:
-            if node_id != self._exchange.node_id:
-                self._send(node_id, Founding(ASK, number, NO_CATALOG, NO_LOG, b""))
+        self._repeated_ms = state.now_ms
+        self._ask(founder)
         self._hosting.when_open(self._opened)
+
+    def _ask(self, founder: _Founder) -> None:
+        """Ask the nodes that have not answered, or have them begin."""
+        own = self._exchange.node_id
+        if not founder.begins:
+            for node_id, log in founder.logs.items():
+                if node_id != own and log == NO_LOG:
+                    self._send(node_id, Founding(ASK, founder.number, NO_CATALOG, NO_LOG, b""))
+            return
+        for node_id in founder.nodes:
+            if node_id != own and node_id not in founder.begun:
+                self._send(node_id, Founding(BEGIN, founder.number, founder.identity, NO_LOG, founder.members))
 
     def _require_nodes(self, nodes: list[bytes]) -> None:
         """Raise ReplyError unless these nodes can be members of group 0, and all members know ordered queues."""
@@ -165,16 +180,17 @@ class Foundation:
         if any(log == NO_LOG for log in founder.logs.values()):
             return
         founder.begins = True
-        identity = self._exchange.state.host.random_bytes(CATALOG_BYTES)
+        founder.identity = self._exchange.state.host.random_bytes(CATALOG_BYTES)
         members = Members(tuple([node_id + founder.logs[node_id] for node_id in founder.nodes]))
-        for node_id in founder.nodes:
-            if node_id != self._exchange.node_id:
-                self._send(node_id, Founding(BEGIN, founder.number, identity, NO_LOG, members.encode()))
+        founder.members = members.encode()
+        self._ask(founder)
         if self._exchange.node_id in founder.nodes:
-            self._begin(identity, members)
+            self._begin(founder.identity, members)
             self._has_begun(founder, self._exchange.node_id)
 
     def _has_begun(self, founder: _Founder, node_id: bytes) -> None:
+        if node_id in founder.begun:
+            return
         founder.begun[node_id] = True
         if all(node_id in founder.begun for node_id in founder.nodes):
             state = self._exchange.state
@@ -225,11 +241,16 @@ class Foundation:
         self._exchange.state.ready.turn_work = True
 
     def repeat(self) -> None:
-        """Tell the other members of group 0 again to begin, while they have no leader."""
+        """Ask again for what is missing, or tell the members of group 0 again to begin while they have no leader."""
         now_ms = self._exchange.state.now_ms
-        if not self._hosting.is_founder or self._exchange.leaders.get(CATALOG_GROUP) or self._catalog.version > 0:
-            return
         if now_ms - self._repeated_ms < REPEAT_MS:
+            return
+        founder = self._founder
+        if founder is not None and founder.session.blocked is founder:
+            self._repeated_ms = now_ms
+            self._ask(founder)
+            return
+        if not self._hosting.is_founder or self._exchange.leaders.get(CATALOG_GROUP) or self._catalog.version > 0:
             return
         self._repeated_ms = now_ms
         members = self._hosting.founders

@@ -124,10 +124,11 @@ class OrderedRoom(Room):
 
     def cron(self) -> None:
         """Say that this node is there, and look whether the others are."""
+        if not self.state.loading:
+            self.foundation.repeat()
         if self.has_catalog and not self.state.loading:
             self._beat()
             self.hosting.look_around()
-            self.foundation.repeat()
             self.consumers.check()
             self.steering.cron(self.beats, self.candidates())
             self.hosting.keep_copy()
