@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from disqued.testing.cluster import Member
 from disqued.testing.local import LocalClient
 from ordered.story import Story, Waiting, bodies, ids
@@ -133,3 +135,38 @@ def test_keys_are_served_in_parallel_and_each_in_order() -> None:
     assert story.take(story.nodes[1], 9) == [b"b1"]
     assert story.call(story.nodes[2], "NACK", ids(first)[0]) == 1
     assert story.take(story.nodes[1], 9) == [b"a0"]
+
+
+@pytest.mark.parametrize("leads", [True, False])
+@pytest.mark.parametrize("away_ms", [0, 300, 2500])
+def test_the_next_consumer_takes_over_when_the_node_of_the_active_one_starts_again(
+    *, leads: bool, away_ms: int
+) -> None:
+    story = single()
+    node = story.leader() if leads else story.followers()[0]
+    other = next(one for one in story.nodes if one is not node)
+    active = Worker(story, node).ask()
+    story.cluster.run(milliseconds=100)
+    following = Worker(story, other).ask()
+    story.cluster.run(milliseconds=100)
+    story.add(other, "job", "RETRY", 1000)
+    assert bodies(active.reply()) == [b"job"]
+    node.crash()
+    story.cluster.run(milliseconds=away_ms)
+    node.restart()
+    assert bodies(following.reply(within_s=5)) == [b"job"]
+
+
+def test_the_next_consumer_takes_over_when_a_node_without_replica_dies() -> None:
+    story = Story(4)
+    story.new("q", "SINGLE", "PREFETCH", 1, "ON", *[node.id for node in story.nodes[:3]])
+    node, other = story.nodes[3], story.nodes[0]
+    story.cluster.until(lambda: b"q" in story.room(node).catalog.by_name)
+    active = Worker(story, node).ask()
+    story.cluster.run(milliseconds=100)
+    following = Worker(story, other).ask()
+    story.cluster.run(milliseconds=100)
+    story.add(other, "job", "RETRY", 1000)
+    assert bodies(active.reply()) == [b"job"]
+    node.crash()
+    assert bodies(following.reply(within_s=5)) == [b"job"]

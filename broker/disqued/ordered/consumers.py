@@ -15,7 +15,7 @@ from disqued.ordered.agents import Agent
 from disqued.ordered.catalog import OrderedQueue
 from disqued.ordered.clients import Clients
 from disqued.ordered.delivered import Delivered
-from disqued.ordered.exchange import Exchange
+from disqued.ordered.exchange import Exchange, client_name
 from disqued.ordered.queuemachine import Agents
 from disqued.ordered.requests import Unanswered
 from disqued.orderedqueue.commands import Part
@@ -39,7 +39,7 @@ class Consumers(Agents):
         node_id = self._exchange.node_id
         name = node_id
         if queue.options.single:
-            name = node_id + b"/" + self._exchange.state.incarnation + b"/%d" % session.number
+            name = client_name(node_id, self._exchange.state.incarnation, session.number)
         of_group = self._agents.setdefault(int(queue.group), {})
         agent = of_group.get(name)
         if agent is None:

@@ -11,6 +11,7 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
+from disqued.bus.extension import NOBODY
 from disqued.core.runtime.outbox import send
 from disqued.core.runtime.state import NodeState
 from disqued.orderedqueue.add import Add
@@ -18,6 +19,7 @@ from disqued.orderedqueue.effects import Ended, Move
 from disqued.raft.entry import Entry
 
 NODE_BYTES: Final = 40
+INCARNATION_BYTES: Final = 8
 SILENT_MS: Final = 1000
 """A node that was not heard for so long may be gone: requests to it are sent to others, and elections begin."""
 
@@ -25,6 +27,11 @@ SILENT_MS: Final = 1000
 def node_of(replica: bytes) -> bytes:
     """The ID of the node of a replica, whose identity is the ID of its node and the identity of its log."""
     return replica[:NODE_BYTES]
+
+
+def client_name(node_id: bytes, incarnation: bytes, number: i64) -> bytes:
+    """The name of a client as a consumer of a SINGLE queue: its node, the run of that node, its session there."""
+    return node_id + b"/" + incarnation + b"/%d" % number
 
 
 def log_of(replica: bytes) -> bytes:
@@ -186,3 +193,13 @@ class Exchange:
         if node_id == self.node_id:
             return False
         return self.state.now_ms - self.heard_ms.get(node_id, 0) >= SILENT_MS
+
+    def has_ended(self, consumer: bytes) -> bool:
+        """Whether the process of a client's node has ended, and another one has begun (see `client_name`)."""
+        state = self.state
+        node_id = node_of(consumer)
+        incarnation = consumer[NODE_BYTES + 1 : NODE_BYTES + 1 + INCARNATION_BYTES]
+        if node_id == self.node_id:
+            return incarnation != state.incarnation
+        peer = state.view.peers.get(node_id)
+        return peer is not None and peer.incarnation not in {NOBODY, incarnation}

@@ -462,14 +462,16 @@ class Hosting(StorageListener):
         self._look_at([identity], returned=True)
 
     def _look_at(self, identities: list[bytes], *, returned: bool) -> None:
-        """Have the groups with these replicas look at who is there."""
+        """Have the groups with these replicas, and those with consumers on their nodes, look at who is there."""
         now_ms = self._exchange.state.now_ms
         for replica in self._exchange.replicas.values():
             if not isinstance(replica, Replica):
                 continue
             members = replica.raft.members
-            for identity in identities:
-                if members.has(identity):
-                    if returned:
-                        replica.raft.node_returned(identity, now_ms)
-                    replica.look()
+            found = [identity for identity in identities if members.has(identity)]
+            for identity in found:
+                if returned:
+                    replica.raft.node_returned(identity, now_ms)
+                replica.look()
+            if not found:
+                replica.watch_nodes()

@@ -274,13 +274,19 @@ class QueueMachine(Applier):
             self._exchange.duties.follows(self.group)
 
     def watch_nodes(self) -> list[bytes]:
-        """NODE for each node with consumers that is silent, or that is down for the machine and is there."""
+        """NODE for each node with consumers that is silent, or that is down for the machine and is there.
+
+        PART for each client of a SINGLE queue whose node has started again since.
+        """
         exchange = self._exchange
         down = self.machine.down
         agents = dict.fromkeys([consumer.agent for consumer in self.machine.consumers()])
         gone = [node_id for node_id in agents if node_id not in down and exchange.is_silent(node_id)]
         back = [node_id for node_id in down if not exchange.is_silent(node_id)]
         told = [commands.Node(node_id, up=False).encode() for node_id in gone]
+        if self.queue.options.single:
+            ended = [one.name for one in self.machine.consumers() if not one.named and exchange.has_ended(one.name)]
+            told += [commands.Part(name).encode() for name in ended]
         return told + [commands.Node(node_id, up=True).encode() for node_id in back]
 
     def deadline_ms(self) -> i64:

@@ -259,11 +259,11 @@ class Replica(GroupReplica):
     def look(self) -> None:
         """Nodes fell silent, or are heard again."""
         self.raft.tick(self._exchange.state.now_ms)
-        self._watch_nodes()
+        self.watch_nodes()
         self._exchange.at_turn_end(self)
 
-    def _watch_nodes(self) -> None:
-        """Have the machine know which nodes are gone."""
+    def watch_nodes(self) -> None:
+        """Have the machine know which nodes with consumers are gone, or have started again."""
         if self.raft.is_confirmed and self.applied >= self._committed:
             for command in self.applier.watch_nodes():
                 self.propose(b"", 0, command)
@@ -464,7 +464,7 @@ class Replica(GroupReplica):
                 raft.eager_commit = self.applier.eager
             if self._watch and raft.is_confirmed and self.applied == self._committed:
                 self._watch = False
-                self._watch_nodes()
+                self.watch_nodes()
             self._keep_time()
 
     def _apply_one(self, entry: Entry, *, leads: bool) -> None:
