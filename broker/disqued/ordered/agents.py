@@ -234,8 +234,11 @@ class Agent(TurnWork):
     # --- jobs ---------------------------------------------------------------------------------------------------------
 
     def assigned(self, job: Delivered) -> None:
-        """The group assigned a job to this consumer; its body may still be missing."""
-        if job.claim <= self.last_claim:
+        """The group assigned a job to this consumer; its body may still be missing.
+
+        Before this agent has joined, it is one of the former process of the node: the replica applies its log again.
+        """
+        if job.claim <= self.last_claim or not self._joined_before:
             return
         self.last_claim = job.claim
         if job.claim > self._join_claim:

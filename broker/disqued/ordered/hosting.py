@@ -63,6 +63,8 @@ class Hosting(StorageListener):
         """Groups whose records on this disk are damaged: this node may not have a replica under its identity."""
         self.liveness = Liveness(SILENT_MS)
         self._tuning = Tuning()
+        self.log_tuning: LogTuning | None = None
+        """Limits of the log instead of those of the configuration; simulations have small segments."""
         self._identities: dict[bytes, bytes] = {}
         """The replicas that other nodes have, as they said last."""
         self._machine: CatalogMachine | None = None
@@ -108,6 +110,11 @@ class Hosting(StorageListener):
         if work.data:
             self._open()
 
+    @property
+    def opens(self) -> bool:
+        """Whether the log is being read, so that it is not known which queues are ordered."""
+        return self._storage is not None and not self._opened
+
     def when_open(self, then: Callable[[], None]) -> None:
         """Open the log, and do something when it is open."""
         if self._opened:
@@ -123,7 +130,7 @@ class Hosting(StorageListener):
         always = config.ordered_fsync == "always"
         if not always:
             state.host.log("warning", "ordered-fsync everysec: a loss of power can lose jobs that were accepted")
-        tuning = LogTuning(sync_always=always, cache_bytes=config.ordered_cache)
+        tuning = self.log_tuning or LogTuning(sync_always=always, cache_bytes=config.ordered_cache)
         self._storage = Storage(self._exchange, state.host, self, tuning)
         self._storage.log.open(state.now_ms)
 

@@ -22,7 +22,7 @@ from disqued.core.runtime.room import Room
 from disqued.core.runtime.state import NodeState
 from disqued.core.telemetry.fields import Fields
 from disqued.core.timers.alarm import Alarm
-from disqued.errors import CommandSyntaxError, shown
+from disqued.errors import CommandSyntaxError, Loading, shown
 from disqued.ordered.catalog import CATALOG_GROUP, Catalog, MalformedCatalogError, decode
 from disqued.ordered.choosing import Candidate
 from disqued.ordered.clients import Clients
@@ -93,8 +93,10 @@ class OrderedRoom(Room):
     # --- events -------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Take up the replicas that are on the disk."""
+        """Take up the replicas that are on the disk. Until the log is read, commands about queues are refused."""
         self.hosting.open_if_there()
+        if self.hosting.opens and not self._rerouted:
+            self._reroute()
 
     def turn_ends(self) -> None:
         """Carry out what the groups decided in this turn, and send their messages."""
@@ -309,7 +311,9 @@ class _Routed:
         self._handler = handler
 
     def run(self, state: NodeState, session: Session, args: list[bytes]) -> None:
-        """The handler of the command."""
+        """The handler of the command. Raises Loading while it is not known which queues are ordered."""
+        if ordered_of(state).hosting.opens:
+            raise Loading
         if not self._alternative(state, session, args):
             self._handler(state, session, args)
 

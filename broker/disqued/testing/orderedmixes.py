@@ -1,0 +1,107 @@
+"""The mixes of faults of the simulator of ordered queues, by name or by seed, and the faults that only it has."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from disqued.ordered.replica import Replica
+from disqued.ordered.room import ordered_of
+from disqued.testing import diskfaults as disks
+from disqued.testing import faults
+from disqued.testing.faults import Fault, Faults, Undo, take_down
+
+
+def compaction(faults: Faults) -> Undo | None:
+    """The replicas of a node write snapshots, as they do when that frees much of the disk."""
+    member = faults.pick()
+    if member is None:
+        return None
+    for replica in list(ordered_of(member.node.state).exchange.replicas.values()):
+        assert isinstance(replica, Replica)
+        replica.wants_snapshot()
+    member.flush()
+    return lambda: None
+
+
+def transfer(faults: Faults) -> Undo | None:
+    """A leader hands over to another replica."""
+    member = faults.pick()
+    if member is None:
+        return None
+    state = member.node.state
+    replicas = [one for one in ordered_of(state).exchange.replicas.values() if isinstance(one, Replica)]
+    leading = [one for one in replicas if one.raft.is_confirmed and len(one.raft.members.voters) > 1]
+    for replica in leading:
+        others = [voter for voter in replica.raft.members.voters if voter != replica.raft.replica]
+        replica.raft.transfer(faults.chance.choice(others), state.now_ms)
+        replica.look()
+    member.flush()
+    return lambda: None
+
+
+def lost_disk(faults: Faults) -> Undo | None:
+    """A node returns without its disk, once in a run, and never the first one, which has a queue with one replica.
+
+    It has no replica any more, but its clients use the queues.
+    """
+    members = faults.world.cluster.members
+    if len(members) < 4 or "lost_disk" in faults.world.history.faults:
+        return None
+    member = members[1]
+    if not member.running:
+        return None
+    take_down(faults, member, silent=False, keep_files=False)
+
+    def undo() -> None:
+        if not member.alive:
+            member.restart(keep_disk=False)
+
+    return undo
+
+
+HARMLESS: Final[tuple[Fault, ...]] = (faults.high_latency, compaction, transfer)
+
+_NETWORK: Final[tuple[Fault, ...]] = (
+    faults.partition,
+    faults.isolation,
+    faults.one_way,
+    faults.flapping,
+    faults.swizzle,
+    faults.resets,
+)
+_SLOW: Final[tuple[Fault, ...]] = (
+    faults.high_latency,
+    faults.low_bandwidth,
+    faults.faulty_frames,
+    faults.resets,
+    faults.stop_process,
+)
+_CRASHES: Final[tuple[Fault, ...]] = (faults.kill, disks.kill_some, disks.kill_all, faults.power_off)
+_POWER: Final[tuple[Fault, ...]] = (faults.power_off, disks.power_cut, disks.slow_sync, faults.kill, compaction)
+_DISKS: Final[tuple[Fault, ...]] = (
+    disks.full,
+    disks.read_only,
+    disks.broken,
+    disks.failed_sync,
+    disks.slow_sync,
+    disks.hanging,
+)
+
+MIXES: Final[dict[str, tuple[Fault, ...]]] = {
+    "calm": (),
+    "changes": (compaction, transfer, faults.high_latency),
+    "network": (*_NETWORK, transfer),
+    "crashes": (*_CRASHES, compaction),
+    "power": _POWER,
+    "slow": (*_SLOW, transfer),
+    "disks": (*_DISKS, faults.kill, faults.power_off, compaction),
+    "clocks": (faults.stop_process, faults.high_latency, faults.kill, transfer, faults.move_clock),
+    "empty": (lost_disk, faults.resets, faults.high_latency, compaction, transfer),
+    "all": (*_NETWORK, *_SLOW, *_CRASHES, *_DISKS, disks.power_cut, compaction, transfer, faults.move_clock),
+}
+"""By name."""
+
+
+def mix_of(seed: int) -> str:
+    """The mix of a seed: they take turns."""
+    return list(MIXES)[seed % len(MIXES)]
