@@ -253,3 +253,25 @@ def test_a_live_entry_takes_16_bytes_of_memory_and_less() -> None:
     assert len(group.places) == 0
     assert list(group.old_indexes) == [2000, 2001]
     assert len(group.old_places) == 2
+
+
+@pytest.mark.parametrize("slow", [disk.APPEND, disk.SYNC])
+def test_a_segment_is_rewritten_only_once_its_end_is_written(slow: int) -> None:
+    """Otherwise the rewriting did not find its last records, and took their groups for damaged."""
+    stage = Stage().start()
+    last = 0
+    for turn in range(120):
+        stage.disk.delay_ms = {slow: 7}
+        for index in range(last + 1, last + 11):
+            stage.log.append(1, [entry(index, 1, bytes(300))])
+            if index % 10 != turn % 3:
+                stage.log.release(1, index)
+        last += 10
+        if turn % 2:
+            stage.log.save_snapshot(1, last, 1, b"members", bytes(600))
+        stage.log.flush(stage.host.now_ms)
+        stage.wait(1)
+    stage.disk.delay_ms = {}
+    stage.wait(100)
+    assert stage.owner.broken == []
+    assert stage.log.rewritten > 0

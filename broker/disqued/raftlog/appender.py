@@ -111,6 +111,7 @@ class Appender:
         assert segment is not None, "a frame was begun"
         frame = builder.close(self.writer.offset_synced(segment))
         self.writer.queue.append(frame)
+        segment.last_frame = frame.number
         self.due = False
         if frame.end >= self._tuning.segment_bytes:
             self.roll([])
@@ -143,4 +144,5 @@ class Appender:
             )
         frame: Frame = builder.close(0)
         self.writer.queue.append(frame)
+        segment.last_frame = frame.number
         builder.begin(segment, frame.end, SEGMENT_BYTES, b"")

@@ -109,7 +109,7 @@ class Rewriter:
         segments = self._appender.segments
         if not segments.uneven:
             return False
-        victim = segments.victim()
+        victim = segments.victim(self._appender.writer.written)
         if victim is None:
             return False
         if victim.live == 0:

@@ -67,6 +67,8 @@ class Segment:
         """Whether it is being deleted."""
         self.damaged: bool = False
         """Whether live records in it cannot be read, so that it can be neither rewritten nor deleted."""
+        self.last_frame: i64 = 0
+        """The number of the last frame in it. It can be read to its end once that is written."""
 
     def place(self, offset: i64, size: i64) -> i64:
         """The place of a record in this segment."""
@@ -141,18 +143,25 @@ class Segments:
         if segment.live * 2 < segment.size and not segment.current and not segment.leaving:
             self.uneven = True
 
-    def victim(self) -> Segment | None:
-        """The segment to rewrite or to delete next: the one with the smallest live share, if that is below half."""
+    def victim(self, written: i64) -> Segment | None:
+        """The segment to rewrite or to delete next: the one with the smallest live share, if that is below half.
+
+        Only segments whose frames are all written, up to the frame `written`, are looked at.
+        """
         best: Segment | None = None
+        waits = False
         for segment in self._by_slot:
             if segment is None or segment.current or segment.leaving:
+                continue
+            if segment.last_frame > written:
+                waits = True
                 continue
             if segment.live > 0 and (segment.damaged or segment.live * 2 >= segment.size):
                 continue
             if best is None or segment.live * best.size < best.live * segment.size:
                 best = segment
         if best is None:
-            self.uneven = False
+            self.uneven = waits
         return best
 
 
