@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from disqued.client import NewJob, adding, calls, failing, fates, repairs, schedules
+from disqued.client import NewJob, adding, calls, failing, fates, ordered, repairs, schedules
 from disqued.client.calls import Call
 
 ID = "D-01234567-abcdefghijklmnopqrstuvwx-05a1"
@@ -148,6 +148,17 @@ WORDS: dict[str, tuple[Call[Any], tuple[object, ...]]] = {
     "schedule_run": (schedules.schedule_run("n"), ("SCHEDULE", "n", "RUN")),
     "schedule_show": (schedules.schedule_show("n"), ("SCHEDULE", "n", "SHOW")),
     "schedules": (schedules.schedules(), ("SCHEDULE", "*", "SHOW")),
+    "add to a group": (adding.add("q", "x", group="g"), ("ADDJOB", "q", "x", 5000, "GROUP", "g")),
+    "qnew": (ordered.qnew("q"), ("QNEW", "q", "ORDERED")),
+    "qnew with options": (
+        ordered.qnew("q", replicas=2, single=True, prefetch=4, nodes=["a", "b"], force=True),
+        ("QNEW", "q", "ORDERED", "REPLICAS", 2, "SINGLE", "PREFETCH", 4, "FORCE", "ON", "a", "b"),
+    ),
+    "qdrop": (ordered.qdrop("q"), ("QDROP", "q")),
+    "qdrop with force": (ordered.qdrop("q", force=True), ("QDROP", "q", "FORCE")),
+    "qtype": (ordered.qtype("q"), ("QTYPE", "q")),
+    "ordered_init": (ordered.ordered_init(["a", "b"]), ("CLUSTER", "ORDERED", "INIT", "a", "b")),
+    "ordered_status": (ordered.ordered_status(), ("CLUSTER", "ORDERED", "STATUS")),
     "hello": (calls.hello(), ("HELLO",)),
     "info": (calls.info("all"), ("INFO", "all")),
     "execute": (calls.execute("CONFIG", "GET", b"*"), ("CONFIG", "GET", b"*")),
@@ -173,6 +184,11 @@ REPEATABLE: dict[str, tuple[Call[Any], bool]] = {
     "redrive_status": (failing.redrive_status("q"), True),
     "redrive_cancel": (failing.redrive_cancel("q"), False),
     "enqueue": (calls.enqueue(ID), False),
+    "qnew": (ordered.qnew("q"), True),
+    "qdrop": (ordered.qdrop("q"), False),
+    "qtype": (ordered.qtype("q"), True),
+    "ordered_init": (ordered.ordered_init(["a"]), False),
+    "ordered_status": (ordered.ordered_status(), True),
     "dequeue": (calls.dequeue(ID), False),
     "delete": (calls.delete(ID), False),
     "show": (calls.show(ID), True),
@@ -266,6 +282,7 @@ def test_add_jobs_adds_each_job_with_its_own_options() -> None:
         retain_s=9,
         after=[ID],
         otherwise="drop",
+        group="g",
         asynchronous=True,
         repeat=True,
     )

@@ -33,6 +33,7 @@ def add(
     retain_s: int | None = None,
     after: Sequence[str] = (),
     otherwise: Otherwise | None = None,
+    group: str | bytes | None = None,
     asynchronous: bool = False,
     repeat: bool = False,
 ) -> Call[JobId]:
@@ -49,7 +50,8 @@ def add(
         ttl_s: Delete the job after this time, whether it was delivered or not.
         maxlen: Refuse the job when the queue already holds this many jobs.
         key: Deduplication key. If a job with this key was added to the queue before, its ID is returned, whatever its
-            state, and no job is added. Only the node that added it knows the key.
+            state, and no job is added. Only the node that added it knows the key; all nodes, if the queue is an
+            ordered one.
         window_s: How long the key is known; default 300 seconds.
         until: `done`: the key is known as long as the job is unfinished, instead of for `window_s`.
         job_id: The ID of the job, or the 24 characters in its middle; `new_id` makes one. The same call can be
@@ -63,6 +65,8 @@ def add(
         after: The IDs of up to 64 jobs that must be done before this one is delivered.
         otherwise: What happens if one of them can no longer be done: `dead`, the default, makes this job a dead letter,
             `run` runs it without, `drop` deletes it.
+        group: Of the jobs of an ordered queue with the same group, one is delivered after the other was acknowledged;
+            at most 128 bytes. Other queues refuse it.
         asynchronous: Return at once and replicate in the background.
         repeat: Add the job again when the connection breaks before the reply. The job may then exist twice; with a
             `key` only if the second attempt reaches another node.
@@ -70,6 +74,7 @@ def add(
     Raises:
         NotReplicated: the job may or may not exist; read the documentation of the class before adding it again.
         ConnectionLost: the job may or may not exist; only without `repeat`.
+        NoQuorum: the queue is an ordered one and has no leader; the job was not added.
         QueuePaused: the queue is paused for input.
         QueueFull: the queue holds `maxlen` jobs, or as much as its settings allow.
         JobExists: a job with this ID is in another queue.
@@ -79,7 +84,7 @@ def add(
     """
     words = option_words(REPLICATE=replicate, DELAY=delay_s, RETRY=retry_s, TTL=ttl_s, MAXLEN=maxlen, KEY=key)
     words += option_words(WINDOW=window_s, UNTIL=until, ID=job_id, SYNC=sync, PRIORITY=priority, META=meta)
-    words += (*option_words(RETAIN=retain_s), *_parent_words(after), *option_words(ELSE=otherwise))
+    words += (*option_words(RETAIN=retain_s), *_parent_words(after), *option_words(ELSE=otherwise, GROUP=group))
     arguments = ("ADDJOB", queue, body, timeout_ms, *words, *flag_words(ASYNC=asynchronous))
     return Call(arguments, replies.job_id, repeat or job_id is not None, seconds(timeout_ms))
 
@@ -122,11 +127,17 @@ class AddOptions(CommonOptions, total=False):
     after: Sequence[str]
 
 
+class ManyOptions(AddOptions, total=False):
+    """Those and the group of jobs of an ordered queue."""
+
+    group: str | bytes | None
+
+
 class KeyedOptions(AddOptions, KeyOptions, total=False):
     """Those and the options for a key."""
 
 
-class AllOptions(KeyedOptions, total=False):
+class AllOptions(KeyedOptions, ManyOptions, total=False):
     """All options of `add`."""
 
     job_id: str | None
@@ -149,7 +160,7 @@ def new_id(*, ttl_s: int | None = None, retry_s: int | None = None) -> Call[JobI
     return Call(("NEWID", *option_words(TTL=ttl_s, RETRY=retry_s)), replies.job_id, repeat=True)
 
 
-def add_many(queue: str, bodies: Iterable[str | bytes], **options: Unpack[AddOptions]) -> Iterator[Call[JobId]]:
+def add_many(queue: str, bodies: Iterable[str | bytes], **options: Unpack[ManyOptions]) -> Iterator[Call[JobId]]:
     """Add many jobs in a pipeline, with the options of `add`; `bodies` is consumed lazily.
 
     Returns a list with the job ID or the error for each body, in order. The call does not raise the errors of single
@@ -202,6 +213,7 @@ class NewJob:
     retain_s: int | None = None
     after: Sequence[str] = ()
     otherwise: Otherwise | None = None
+    group: str | bytes | None = None
     asynchronous: bool = False
     repeat: bool = False
 
@@ -234,6 +246,7 @@ def _add_new(job: NewJob) -> Call[JobId]:
         retain_s=job.retain_s,
         after=job.after,
         otherwise=job.otherwise,
+        group=job.group,
         asynchronous=job.asynchronous,
         repeat=job.repeat,
     )

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, S
 from types import TracebackType
 from typing import Self, TypeVar, Unpack
 
-from disqued.client import adding, calls, failing, fates, progress, repairs, schedules, tasks
+from disqued.client import adding, calls, failing, fates, ordered, progress, repairs, schedules, tasks
 from disqued.client.aio_consumer import AsyncConsumer
 from disqued.client.base import BaseClient, Method
 from disqued.client.calls import Call, Scan
@@ -93,6 +93,11 @@ class AsyncClient(BaseClient):
     qconf_unset = Method(_one, calls.qconf_unset)
     qconf_get = Method(_one, calls.qconf_get)
     qconf_show = Method(_one, calls.qconf_show)
+    qnew = Method(_one, ordered.qnew)
+    qdrop = Method(_one, ordered.qdrop)
+    qtype = Method(_one, ordered.qtype)
+    ordered_init = Method(_one, ordered.ordered_init)
+    ordered_status = Method(_one, ordered.ordered_status)
     schedule_set = Method(_one, schedules.schedule_set)
     schedule_delete = Method(_one, schedules.schedule_delete)
     schedule_pause = Method(_one, schedules.schedule_pause)

@@ -137,8 +137,23 @@ class NoSuchSchedule(ResponseError):
     """`NOSCHEDULE`: there is no schedule of that name."""
 
 
-class JobExists(ResponseError):
+class AlreadyExists(ResponseError):
+    """`EXISTS`: something of that name or ID exists already."""
+
+
+class JobExists(AlreadyExists):
     """`EXISTS`: a job with the ID that was given is in another queue."""
+
+
+class QueueExists(AlreadyExists):
+    """`EXISTS`: a queue, or the catalog of ordered queues, exists already, and is not what the call asked for."""
+
+
+class NoQuorum(ResponseError):
+    """`NOQUORUM`: an ordered queue has no leader, because a majority of its replicas cannot be reached from the node.
+
+    The command was not executed. Other nodes may reach the majority.
+    """
 
 
 class NoParent(ResponseError):
@@ -182,7 +197,8 @@ class Loading(ResponseError):
 
 BY_PREFIX: dict[str, type[ResponseError]] = {
     "NOREPL": NotReplicated,
-    "EXISTS": JobExists,
+    "EXISTS": QueueExists,
+    "NOQUORUM": NoQuorum,
     "NOPARENT": NoParent,
     "PAUSED": QueuePaused,
     "MAXLEN": QueueFull,
@@ -208,6 +224,12 @@ BY_PREFIX: dict[str, type[ResponseError]] = {
 """Prefix of an error reply -> its class; an unknown prefix is a plain `ResponseError`."""
 
 
+_JOB_EXISTS = "EXISTS a job "
+"""How the reply about a job begins; the others with that prefix are about queues."""
+
+
 def response_error(text: str) -> ResponseError:
     """Return the exception for the text of an error reply, without its leading dash."""
+    if text.startswith(_JOB_EXISTS):
+        return JobExists(text)
     return BY_PREFIX.get(text.split(" ", 1)[0], ResponseError)(text)

@@ -22,10 +22,13 @@ from disqued.client.values import (
     Limit,
     LogEntry,
     NodeInfo,
+    OrderedGroup,
+    OrderedStatus,
     Outcome,
     PauseState,
     Purged,
     QueueCount,
+    QueueKind,
     QueueSetting,
     QueueStats,
     RedriveStatus,
@@ -207,7 +210,7 @@ def queue_stats(reply: Reply) -> QueueStats:
     return QueueStats(
         name=text(field("name")),
         length=integer(field("len")),
-        age_s=integer(field("age")),
+        age_s=integer(named.get("age", 0)),
         idle_s=integer(field("idle")),
         blocked_clients=integer(field("blocked")),
         import_from=tuple(_texts(field("import-from"))),
@@ -223,6 +226,46 @@ def queue_stats(reply: Reply) -> QueueStats:
         settings=tuple(_texts(named.get("settings", []))),
         held=integer(named.get("held", 0)),
         limited=cast("Limit", text(named.get("limited", b"no"))),
+        kind=queue_kind(named.get("type", b"jobs")),
+    )
+
+
+def queue_kind(reply: Reply) -> QueueKind:
+    """Decode the reply of QTYPE."""
+    return cast("QueueKind", text(reply))
+
+
+def ordered_status(reply: Reply) -> OrderedStatus:
+    """Decode the reply of CLUSTER ORDERED STATUS."""
+    field = _known(reply, "CLUSTER ORDERED STATUS")
+    return OrderedStatus(
+        catalog=text(field("catalog")),
+        version=integer(field("version")),
+        conflict=text(field("conflict")),
+        error=text(field("error")),
+        members=_ordered_group(field("members")),
+        queues=tuple(map(_ordered_group, array(field("queues")))),
+    )
+
+
+def _ordered_group(reply: Reply) -> OrderedGroup:
+    field = _known(reply, "CLUSTER ORDERED STATUS")
+    named = fields(reply)
+    return OrderedGroup(
+        queue=text(field("queue")),
+        group=integer(field("group")),
+        leader=text(field("leader")),
+        replicas=tuple(_texts(field("replicas"))),
+        settled=integer(named.get("settled", 1)) == 1,
+        single=text(named.get("single", b"no")) == "yes",
+        prefetch=integer(named.get("prefetch", 0)),
+        pause=pause_state(named["pause"]) if named.get("pause") else None,
+        lags={node: integer(lag) for node, lag in fields(named.get("lags", [])).items()},
+        ready=_optional_integer(named.get("ready")),
+        leased=_optional_integer(named.get("leased")),
+        delayed=_optional_integer(named.get("delayed")),
+        dead=_optional_integer(named.get("dead")),
+        consumers=_optional_integer(named.get("consumers")),
     )
 
 

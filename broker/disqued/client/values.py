@@ -11,8 +11,8 @@ PauseState: TypeAlias = Literal["none", "in", "out", "all"]
 Limit: TypeAlias = Literal["no", "rate", "inflight", "home"]
 """Why clients wait although a queue has jobs: for its rate, its jobs in flight, or the node that grants tokens."""
 
-JobState: TypeAlias = Literal["wait-repl", "active", "queued", "acked"]
-"""The state of a job on one node."""
+JobState: TypeAlias = Literal["wait-repl", "active", "queued", "acked", "delayed", "moving"]
+"""The state of a job on one node; jobs of ordered queues only are `delayed`, or `moving` to another queue."""
 
 JobFilter: TypeAlias = Literal["wait-repl", "active", "queued", "acked", "leased", "delayed", "dead", "held"]
 """The states by which jobs are listed; `leased`, `delayed` and `held` are parts of `active`, `dead` of `queued`."""
@@ -175,6 +175,55 @@ class QueueStats:
     """Jobs that were added on this node and wait for their parents."""
     limited: Limit = "no"
     """Why clients of this node wait although the queue has jobs."""
+    kind: QueueKind = "jobs"
+    """The figures of an ordered queue are those of its leader; its `age_s` is always 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedGroup:
+    """An ordered queue, or the catalog of all of them: its replicas, and their leader (CLUSTER ORDERED STATUS).
+
+    The numbers of jobs by state are those of the leader; None if another node was asked.
+    """
+
+    queue: str
+    """The name of the queue; empty for the catalog."""
+    group: int
+    leader: str
+    """The ID of the node that leads it; empty if there is no leader, or the node that was asked knows none."""
+    replicas: tuple[str, ...]
+    """The IDs of the nodes with a replica."""
+    settled: bool = True
+    """Whether it has the replicas that it should have; False while they move."""
+    single: bool = False
+    prefetch: int = 0
+    """How many jobs a consumer may have; 0 for any number."""
+    pause: PauseState | None = None
+    """None if the node has no replica of the queue."""
+    lags: dict[str, int] = field(default_factory=dict)
+    """How many entries the other replicas have not confirmed, by node; empty if another node leads."""
+    ready: int | None = None
+    """Jobs that wait, with dead letters."""
+    leased: int | None = None
+    delayed: int | None = None
+    dead: int | None = None
+    consumers: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedStatus:
+    """The catalog of ordered queues as one node knows it (CLUSTER ORDERED STATUS)."""
+
+    catalog: str
+    """The identity of the catalog; empty if the node knows none."""
+    version: int
+    conflict: str
+    """The identity of another catalog that a member of the cluster knows; empty if there is none."""
+    error: str
+    """Why the node cannot write its log of ordered queues; empty if it can."""
+    members: OrderedGroup
+    """The group that keeps the catalog."""
+    queues: tuple[OrderedGroup, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +345,9 @@ class Schedule:
 
 Otherwise: TypeAlias = Literal["dead", "run", "drop"]
 """What happens to a job if one of its parents can no longer be done."""
+
+QueueKind: TypeAlias = Literal["jobs", "ordered"]
+"""The type of a queue."""
 
 PurgeState: TypeAlias = Literal["queued", "leased", "delayed", "dead", "held"]
 """The states of jobs that a purge deletes; `queued` does not include `dead`."""

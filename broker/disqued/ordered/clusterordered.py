@@ -9,6 +9,7 @@ from disqued.core.runtime.state import NodeState
 from disqued.errors import ReplyError, shown
 from disqued.ordered.catalog import CATALOG_GROUP, OrderedQueue, QueueOptions, pack_replicas
 from disqued.ordered.exchange import node_of
+from disqued.ordered.figures import lags_of, numbers_of
 from disqued.ordered.qnew import TIMEOUT_MS
 from disqued.ordered.queuemachine import QueueMachine
 from disqued.ordered.reading import PAUSES
@@ -31,7 +32,11 @@ def init(state: NodeState, session: Session, words: list[bytes]) -> bool:
 
 
 def status(state: NodeState, session: Session, words: list[bytes]) -> bool:
-    """Reply with the catalog and, for each queue, its group, its leader and its replicas."""
+    """Reply with the catalog and, for each queue, its group, its leader and its replicas.
+
+    For the groups that this node leads also how many entries each other replica has not confirmed, and the numbers of
+    jobs.
+    """
     if len(words) != 1:
         return False
     room = ordered_of(state)
@@ -67,10 +72,14 @@ def _group(
 ) -> None:
     """Append one group; `settled` says whether it has the replicas that it must have.
 
-    Its pause and its jobs are those of the replica of this node, which may be behind.
+    Its pause and its jobs are those of the replica of this node, which may be behind. The
+    leader has more: what the other replicas lack, and the numbers of jobs by state.
     """
     machine = _machine(room, group)
-    session.reply_map(9)
+    replica = room.exchange.replicas.get(group)
+    lags = {} if replica is None else lags_of(replica)
+    numbers = () if replica is None else numbers_of(replica)
+    session.reply_map(10 + len(numbers))
     session.reply_bulk(b"queue")
     session.reply_bulk(name)
     session.reply_bulk(b"group")
@@ -81,8 +90,8 @@ def _group(
     session.reply_integer(settled)
     session.reply_bulk(b"replicas")
     session.reply_array(len(replicas))
-    for replica in replicas:
-        session.reply_bulk(node_of(replica))
+    for identity in replicas:
+        session.reply_bulk(node_of(identity))
     session.reply_bulk(b"single")
     session.reply_bulk(b"yes" if options.single else b"no")
     session.reply_bulk(b"prefetch")
@@ -91,6 +100,14 @@ def _group(
     session.reply_bulk(b"" if machine is None else PAUSES[int(machine.paused)])
     session.reply_bulk(b"jobs")
     session.reply_integer(NOT_HERE if machine is None else int(machine.count))
+    session.reply_bulk(b"lags")
+    session.reply_map(len(lags))
+    for node_id, lag in lags.items():
+        session.reply_bulk(node_id)
+        session.reply_integer(lag)
+    for field, number in numbers:
+        session.reply_bulk(field)
+        session.reply_integer(number)
 
 
 def _machine(room: OrderedRoom, group: int) -> Machine | None:

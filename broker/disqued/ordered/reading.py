@@ -185,6 +185,10 @@ class Reading:
             (b"name", bulk(self._queue.name)),
             (b"type", bulk(b"ordered")),
             (b"len", integer(int(machine.length))),
+            (b"idle", integer(int(max(self._now_ms - machine.now_ms, 0) // 1000))),
+            (b"blocked", integer(int(self._blocked()))),
+            (b"import-from", array_header(0)),
+            (b"import-rate", integer(0)),
             (b"jobs-in", integer(int(machine.added))),
             (b"jobs-out", integer(int(machine.delivered))),
             (b"pause", bulk(PAUSES[int(machine.paused)])),
@@ -197,6 +201,13 @@ class Reading:
             (b"index", integer(int(machine.index))),
         ]
         return array_header(2 * len(fields)) + b"".join([bulk(name) + value for name, value in fields])
+
+    def _blocked(self) -> i64:
+        """How many more jobs the clients that wait would take."""
+        blocked: i64 = 0
+        for consumer in self._machine.consumers():
+            blocked += consumer.credit
+        return blocked
 
     def _qpeek(self, count: int) -> bytes:
         wanted = min(abs(count), MOST_PEEKED)

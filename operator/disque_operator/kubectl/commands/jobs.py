@@ -19,7 +19,7 @@ from disqued.cli.units import human_duration
 from disqued.cli.views.columns import Column
 from disqued.cli.views.jobs import CTIME_PER_S, LIMIT, PAGE_SIZE, STATE_STYLES, STATES
 from disqued.cli.views.table import print_rows
-from disqued.client import Client, DisqueError, JobDetails, JobId, JobState
+from disqued.client import Client, DisqueError, JobDetails, JobFilter, JobId, JobState
 from disqued.client.replies import job_details
 
 _STATE_ORDER: tuple[JobState, ...] = ("queued", "active", "wait-repl", "acked")
@@ -124,7 +124,7 @@ def _sorted_by_state(copies: Mapping[str, JobDetails]) -> Mapping[str, JobDetail
     return dict(sorted(copies.items(), key=lambda item: (_STATE_ORDER.index(item[1].state), item[0])))
 
 
-def _find(client: Client, queue: str | None, states: list[JobState], limit: int | None) -> list[JobId]:
+def _find(client: Client, queue: str | None, states: list[JobFilter], limit: int | None) -> list[JobId]:
     """List matching job IDs of a node, at most one more than `limit`, which shows that there are more."""
     found: dict[JobId, None] = {}
     for each in client.jscan(queue=queue, states=states, page_size=PAGE_SIZE):
