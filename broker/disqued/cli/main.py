@@ -30,6 +30,7 @@ VIEWS = {
     "nodes": "list the nodes of the cluster",
     "repair": "show lost copies of jobs on all nodes, or look for them",
     "queues": "list queues",
+    "ordered": "list ordered queues, found their catalog, make or remove one",
     "count": "count the jobs of a queue on all nodes",
     "purge": "delete the jobs of a queue on all nodes",
     "settings": "list settings of queues",

@@ -14,7 +14,7 @@ from disqued.cli.views.client import connected_client
 from disqued.client import Client, DisqueError, JobDetails, JobFate, JobId, ResponseError
 
 UNKNOWN = "unknown"
-STATES = ("queued", "active", "wait-repl")
+STATES = ("queued", "active", "delayed", "moving", "wait-repl")
 """States of a job at a node, the nearest to a delivery first."""
 STYLES = {"done": "green", "held": "yellow", "dead": "red", "expired": "red", "deleted": "red", UNKNOWN: "red"}
 

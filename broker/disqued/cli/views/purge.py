@@ -34,7 +34,8 @@ def run(options: argparse.Namespace) -> Exit:
     )
     parser.add_argument("--yes", action="store_true", help="do not ask for the name of the queue")
     options = parser.parse(options.command[1:], options)
-    if not options.yes and sys.stdin.isatty() and not _confirmed(options.queue):
+    text = f"This deletes jobs of queue '{printable(options.queue)}' on all nodes"
+    if not options.yes and sys.stdin.isatty() and not confirmed(options.queue, text):
         sys.stderr.write("That is not the name of the queue; no job was deleted.\n")
         return Exit.USAGE
     with client_for(options) as client:
@@ -44,8 +45,8 @@ def run(options: argparse.Namespace) -> Exit:
     return Exit.OK
 
 
-def _confirmed(queue: str) -> bool:
-    """Whether the user types the name of the queue."""
-    sys.stdout.write(f"This deletes jobs of queue '{printable(queue)}' on all nodes. Type its name to confirm: ")
+def confirmed(queue: str, text: str) -> bool:
+    """Whether the user types the name of the queue, after being told what will happen."""
+    sys.stdout.write(f"{text}. Type its name to confirm: ")
     sys.stdout.flush()
     return sys.stdin.readline().rstrip("\r\n") == queue
