@@ -6,6 +6,7 @@ from typing import Final
 
 OVERVIEW: Final = "disque-overview"
 QUEUES: Final = "disque-queues"
+ORDERED: Final = "disque-ordered"
 CLUSTER: Final = "disque-cluster"
 MEMORY_DISK: Final = "disque-memory-disk"
 OPERATOR: Final = "disque-operator"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from disqued.core.telemetry.metric import Metric
-from disqued.metrics import queues, server
+from disqued.metrics import groups, queues, server
 from disqued.metrics.catalog import QUEUE, labels_of
 from disqued.node import ROOMS
 
@@ -32,6 +32,7 @@ def page() -> str:
     sections: list[tuple[str, tuple[Metric[Any], ...]]] = [
         (room.name.title(), room.node_metrics()) for room in ROOMS.subsystems if room.node_metrics()
     ]
+    sections += [("Groups of ordered queues", groups.METRICS)]
     sections += [("Queues", (*queues.METRICS, *QUEUE)), ("Server", server.METRICS)]
     return _HEAD + "".join(_TABLE.format(title) + "".join(map(_row, metrics)) for title, metrics in sections)
 

@@ -46,6 +46,10 @@ def test_page_has_exactly_the_declared_metrics(accept: str) -> None:
     cluster = Cluster(2)
     one = cluster.members[0]
     two = cluster.members[1]
+    for words in (("CLUSTER", "ORDERED", "INIT", one.id), ("QNEW", "ordered", "ORDERED", "ON", one.id)):
+        one.admin.send(*words)
+        cluster.until(lambda: not one.admin.silent)
+        assert one.admin.next_reply() == b"OK"
     two.skew_ms = 2000
     two.jump()
     cluster.run(seconds=20)

@@ -113,6 +113,27 @@ IN_INFO = {
     "schedule_runs": "disque_schedule_runs_total",
     "schedule_runs_missed": "disque_schedule_runs_missed_total",
     "schedule_runs_refused": "disque_schedule_runs_refused_total",
+    "ordered_catalog": TEXT,
+    "ordered_log_syncs": "disque_ordered_log_syncs_total",
+    **{
+        f"ordered_{name}": f"disque_ordered_{name}"
+        for name in ("queues", "groups", "leaders", "groups_without_leader", "log_bytes", "log_live_bytes")
+    },
+    **{
+        f"ordered_{name}": f"disque_ordered_{name}_total"
+        for name in (
+            "messages_refused",
+            "elections",
+            "proposals",
+            "bodies_read",
+            "stale_claims",
+            "requests_without_leader",
+            "moves_parked",
+            "jobs_adopted",
+        )
+    },
+    "ordered_local_deliveries": "disque_ordered_deliveries_total",
+    "ordered_remote_deliveries": "disque_ordered_deliveries_total",
     "leaving": "disque_leaving",
     "leaving_jobs_left": "disque_leaving_jobs_left",
     "leaving_jobs_transferred": "disque_leaving_jobs_transferred",

@@ -30,6 +30,7 @@ from support.wires import WiredCluster, Wires
 
 EMPTY_HERE = {
     uids.OVERVIEW: set(),
+    uids.ORDERED: set(),
     uids.QUEUES: {"Paused", "Dead letters", "Waiting for other jobs"},
     uids.CLUSTER: {"Loading or leaving", "CPU throttling"},
     uids.MEMORY_DISK: {"Free space on volumes", "Problems"},
@@ -110,6 +111,10 @@ def turn(one: NodeClient, two: NodeClient, number: int) -> None:
     if isinstance(found, list):
         ids = [job[1] for job in found]
         two.pipeline([("NACK", ids[0]), ("ACKJOB", *ids)])
+    two.pipeline([("ADDJOB", "steps", "body", 500)])
+    steps = two.pipeline([("GETJOB", "NOHANG", "FROM", "steps")])[0]
+    if isinstance(steps, list):
+        two.pipeline([("ACKJOB", steps[0][1])])
     first = replies[0]
     if isinstance(first, bytes) and number % 3 == 0:
         one.pipeline([("ENQUEUE", first), ("SHOW", first), ("FASTACK", first)])
@@ -117,6 +122,8 @@ def turn(one: NodeClient, two: NodeClient, number: int) -> None:
 
 def load(nodes: list[RealNode], ended: threading.Event) -> None:
     number = 0
+    say(nodes[0], "CLUSTER", "ORDERED", "INIT", nodes[0].id)
+    say(nodes[0], "QNEW", "steps", "ORDERED")
     say(nodes[0], "QCONF", "queue-0", "SET", "rate", 1000, "inflight", 1000)
     while not ended.wait(PAUSE_S):
         with contextlib.suppress(OSError, EOFError), contextlib.ExitStack() as stack:

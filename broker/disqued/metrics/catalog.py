@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from disqued.core.runtime.subsystem import NodeMetric, QueueMetric
 from disqued.core.telemetry.metric import Metric
-from disqued.metrics import queues, server
+from disqued.metrics import groups, queues, server
 from disqued.node import ROOMS
 
 NODE: Final[tuple[NodeMetric, ...]] = ROOMS.node_metrics
@@ -14,7 +14,7 @@ QUEUE: Final[tuple[QueueMetric, ...]] = ROOMS.queue_metrics
 QUEUE_LABEL: Final = "queue"
 """The first label of metrics of queues."""
 
-ALL: Final[tuple[Metric[Any], ...]] = (*NODE, *queues.METRICS, *QUEUE, *server.METRICS)
+ALL: Final[tuple[Metric[Any], ...]] = (*NODE, *groups.METRICS, *queues.METRICS, *QUEUE, *server.METRICS)
 SERIES: Final = frozenset(series for metric in ALL for series in metric.series)
 """The names of all series in Prometheus."""
 

@@ -17,11 +17,14 @@ from prometheus_client.registry import Collector
 from disqued.core.runtime.subsystem import QueueSeen
 from disqued.core.telemetry.histogram import Histogram
 from disqued.core.telemetry.metric import COUNTER, GAUGE, HISTOGRAM, Metric, Sample
-from disqued.metrics import queues, server
+from disqued.metrics import groups, queues, server
 from disqued.metrics.catalog import QUEUE_LABEL
 from disqued.metrics.queues import QueueScan, Selection
+from disqued.ordered.figures import LedQueue
+from disqued.ordered.metrics import QUEUE_VALUES
 
 if TYPE_CHECKING:
+    from disqued.core.queues.queue import Queue
     from disqued.metrics.server import ServerFigures
     from disqued.node import Node
 
@@ -87,8 +90,16 @@ def _add(family: Family, labels: tuple[str, ...], value: float | Histogram) -> N
 def _of_queues(metric: Metric[QueueSeen], scan: QueueScan) -> Iterator[Sample]:
     """The samples of all selected queues."""
     for _, label, queue in scan.chosen:
-        for values, value in metric.read(QueueSeen(queue, scan.now_ms)):
+        for values, value in _of_queue(metric, queue, scan.now_ms):
             yield ((label, *values), value)
+
+
+def _of_queue(metric: Metric[QueueSeen], queue: Queue | LedQueue, now_ms: int) -> Iterable[Sample]:
+    """The samples of one queue, or of an ordered queue."""
+    if isinstance(queue, LedQueue):
+        read = QUEUE_VALUES.get(metric.name)
+        return () if read is None else read(queue, now_ms)
+    return metric.read(QueueSeen(queue, now_ms))
 
 
 def _queue_parts(node: Node, scan: QueueScan, encoder: Encoder) -> Iterator[bytes]:
@@ -114,7 +125,7 @@ def page(node: Node, figures: ServerFigures, selection: Selection, encoder: Enco
     yield b""
     for of_node in node.rooms.node_metrics:
         yield from encoder.parts(of_node, of_node.labels, of_node.read(state))
-    for of_scan in queues.METRICS:
+    for of_scan in (*groups.METRICS, *queues.METRICS):
         yield from encoder.parts(of_scan, of_scan.labels, of_scan.read(scan))
     yield from _queue_parts(node, scan, encoder)
     for of_server in server.METRICS:

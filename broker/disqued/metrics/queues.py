@@ -1,4 +1,7 @@
-"""Selects the queues that have series: the longest ones, and those that are asked for. Scans all queues in steps."""
+"""Selects the queues that have series: the longest ones, and those that are asked for. Scans all queues in steps.
+
+An ordered queue is among the queues of the node that leads it. A queue of jobs with the same name is left out there.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,8 @@ from disqued.config.kinds import BadValueError, Count
 from disqued.core.queues.queue import Queue
 from disqued.core.telemetry.metric import gauge
 from disqued.httproutes import MAX_NAME_BYTES, MAX_PATTERN_BYTES
+from disqued.ordered.figures import GroupSums, LedQueue, led_queue
+from disqued.ordered.room import ordered_of
 
 if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
@@ -77,10 +82,15 @@ class QueueScan:
     def __init__(self, state: NodeState, selection: Selection) -> None:
         self._state = state
         self._selection = selection
-        self.chosen: list[tuple[Rank, str, Queue]] = []
+        self.groups = GroupSums()
+        self._led: dict[bytes, LedQueue] = {}
+        """The ordered queues that this node leads, by name."""
+        self.chosen: list[tuple[Rank, str, Queue | LedQueue]] = []
         """The selected queues with their labels, as a heap: the first one is the first to be replaced."""
         self._absent = 0
         """How many of them do not exist."""
+        self._hidden = 0
+        """How many queues of jobs have the name of an ordered queue that this node leads."""
         self.oldest_ms = 0
         """Creation time of the oldest queued job; 0 if no job is queued."""
         self.now_ms = 0
@@ -89,7 +99,8 @@ class QueueScan:
     @property
     def left_out(self) -> int:
         """The number of queues without series."""
-        return max(len(self._state.lifecycle.queues) + self._absent - len(self.chosen), 0)
+        count = len(self._state.lifecycle.queues) - self._hidden + len(self._led) + self._absent
+        return max(count - len(self.chosen), 0)
 
     @property
     def oldest_age_s(self) -> float:
@@ -98,6 +109,7 @@ class QueueScan:
 
     def steps(self) -> Iterator[None]:
         """Scan all queues in steps."""
+        yield from self._look_at_groups()
         queues = self._state.lifecycle.queues
         cursor, found = queues.scan(0, AT_A_TIME)
         while True:
@@ -116,6 +128,10 @@ class QueueScan:
             label = label_of(name)
             if label in shown:
                 continue
+            led = led_queue(ordered_of(self._state), name)
+            if led is not None:
+                self.chosen.append((_rank_of(led), label, led))
+                continue
             queue = queues.get(name)
             if queue is None:
                 queue = Queue(name, _UNNUMBERED, now_ms, queues.type_of(name))
@@ -123,25 +139,48 @@ class QueueScan:
             self.chosen.append((_rank(queue), label, queue))
         self.now_ms = now_ms
 
+    def _look_at_groups(self) -> Iterator[None]:
+        """Scan the groups of ordered queues, in steps."""
+        now_ms = int(self._state.now_ms)
+        replicas = list(ordered_of(self._state).exchange.replicas.values())
+        for number, replica in enumerate(replicas, 1):
+            led = self.groups.add(replica, now_ms)
+            if led is not None:
+                self._led[led.name] = led
+                self._note_age(int(led.machine.oldest_ms()))
+                yield from self._consider(_rank_of(led), led)
+            if number % AT_A_TIME == 0:
+                yield
+
+    def _note_age(self, created_ms: int) -> None:
+        """A queued job was created then; 0 for none."""
+        if created_ms:
+            self.oldest_ms = min(created_ms, self.oldest_ms or created_ms)
+
     def _look_at(self, queues: list[Queue]) -> Iterator[None]:
-        pattern = self._selection.pattern
         for queue in queues:
             oldest = queue.order.oldest()
             if oldest is not None:
-                created_ms = int(oldest.created_ms)
-                self.oldest_ms = min(created_ms, self.oldest_ms or created_ms)
-            if len(queue.name) > MAX_NAME_BYTES:
-                continue
-            if pattern is not None:
-                yield  # some patterns take long to match
-                if not glob_match(pattern, queue.name):
-                    continue
-            self._choose(queue)
+                self._note_age(int(oldest.created_ms))
+            if queue.name in self._led:
+                self._hidden += 1
+            else:
+                yield from self._consider(_rank(queue), queue)
 
-    def _choose(self, queue: Queue) -> None:
+    def _consider(self, rank: Rank, queue: Queue | LedQueue) -> Iterator[None]:
+        """Select a queue if the selection allows it."""
+        pattern = self._selection.pattern
+        if len(queue.name) > MAX_NAME_BYTES:
+            return
+        if pattern is not None:
+            yield  # some patterns take long to match
+            if not glob_match(pattern, queue.name):
+                return
+        self._choose(rank, queue)
+
+    def _choose(self, rank: Rank, queue: Queue | LedQueue) -> None:
         """Select a queue if there is room, or if it ranks above a selected one."""
         most = self._selection.most
-        rank = _rank(queue)
         if len(self.chosen) < most:
             heapq.heappush(self.chosen, (rank, label_of(queue.name), queue))
         elif most > 0 and rank > self.chosen[0][0]:
@@ -150,6 +189,10 @@ class QueueScan:
 
 def _rank(queue: Queue) -> Rank:
     return Rank(int(queue.length), int(queue.waiting), -int(queue.number))
+
+
+def _rank_of(led: LedQueue) -> Rank:
+    return Rank(int(led.machine.length), int(led.credit), -int(led.group))
 
 
 def label_of(name: bytes) -> str:

@@ -20,7 +20,8 @@ from disqued.ordered import (
     raftsnap,
 )
 from disqued.ordered.commands import ALTERNATIVES
-from disqued.ordered.counters import COUNTERS
+from disqued.ordered.counters import COUNTERS, MEASURES
+from disqued.ordered.metrics import METRICS, QUEUE_METRICS, info
 from disqued.ordered.room import NAME, OrderedRoom
 
 
@@ -44,4 +45,8 @@ SUBSYSTEM = Subsystem(
         raftsnap.MESSAGE,
     ),
     counters=COUNTERS,
+    measures=MEASURES,
+    info=info,
+    metrics=METRICS,
+    queue_metrics=QUEUE_METRICS,
 )

@@ -14,6 +14,7 @@ from disqued.core.clients.session import Session
 from disqued.ordered.agents import Agent
 from disqued.ordered.catalog import OrderedQueue
 from disqued.ordered.clients import Clients
+from disqued.ordered.counters import DELIVERED_LOCALLY
 from disqued.ordered.delivered import Delivered
 from disqued.ordered.exchange import Exchange, client_name
 from disqued.ordered.queuemachine import Agents
@@ -84,6 +85,7 @@ class Consumers(Agents):
         """A job was assigned to a consumer of this node."""
         agent = self._agents.get(int(group), {}).get(consumer)
         if agent is not None:
+            self._exchange.state.counters.add(DELIVERED_LOCALLY)
             agent.assigned(job)
 
     def delivered(self, group: i64, consumer: bytes, job: Delivered, number: i64) -> None:

@@ -29,6 +29,7 @@ from disqued.raft.message import APPEND, Message
 from disqued.raft.snapshotmeta import SnapshotMeta
 from disqued.raft.stored import Stored
 from disqued.raft.tuning import Tuning
+from disqued.raftlog.log import RaftLog
 from disqued.raftlog.owner import RecoveredGroup
 from disqued.raftlog.tuning import LogTuning
 
@@ -102,6 +103,11 @@ class Hosting(StorageListener):
         """The log. Only for a node that has begun to open it."""
         assert self._storage is not None
         return self._storage
+
+    @property
+    def log(self) -> RaftLog | None:
+        """The log, to look at; None while this node has none."""
+        return None if self._storage is None else self._storage.log
 
     def open_if_there(self) -> None:
         """Open the log if it has files."""

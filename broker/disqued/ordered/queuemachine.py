@@ -15,6 +15,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from disqued.bus import kinds
 from disqued.ordered.catalog import OrderedQueue, decode_queue
+from disqued.ordered.counters import BODIES_READ, DELIVERED_REMOTELY, STALE_CLAIMS
 from disqued.ordered.delivered import Delivered
 from disqued.ordered.deliverypayload import pack_delivery, pack_wake
 from disqued.ordered.exchange import Exchange, node_of
@@ -24,7 +25,7 @@ from disqued.ordered.results import pack
 from disqued.ordered.storage import TO_DELIVER, Storage
 from disqued.orderedqueue import commands
 from disqued.orderedqueue.add import ADD, add_head, is_moved
-from disqued.orderedqueue.effects import OK, Assigned, Effects
+from disqued.orderedqueue.effects import OK, STALE, Assigned, Effects
 from disqued.orderedqueue.encoding import Reader
 from disqued.orderedqueue.machine import Machine, restore
 from disqued.orderedqueue.options import QueueOptions
@@ -120,6 +121,8 @@ class QueueMachine(Applier):
                 self._node_returned(entry.data)
             if kind in _OF_CONSUMERS or effects.parted:
                 self._look_for_consumers()
+        if leads and effects.code == STALE:
+            self._exchange.state.counters.add(STALE_CLAIMS)
         if effects.assigned:
             self._hand_out_all(effects.assigned, entry)
             self._fetch()
@@ -188,6 +191,8 @@ class QueueMachine(Applier):
             self._agents.assigned(self.group, consumer, job)
         elif found is not None and not self._missing:
             self._deliver(missing, found)
+        if found is None:
+            self._exchange.state.counters.add(BODIES_READ)
         if found is None or (self._missing and not here):
             self._missing.append(missing)
 
@@ -204,6 +209,7 @@ class QueueMachine(Applier):
 
     def _deliver(self, missing: _Missing, entry: Entry) -> None:
         """Send a job to the node of its consumer."""
+        self._exchange.state.counters.add(DELIVERED_REMOTELY)
         part = pack_delivery(
             int(self.group), missing.consumer, int(missing.number), missing.job, missing.time_ms, entry.data
         )

@@ -18,6 +18,7 @@ from disqued.core.timers.alarm import Alarm
 from disqued.errors import ReplyError
 from disqued.ordered.changing import DONE as DONE_CHANGING
 from disqued.ordered.changing import LEAD_AGAIN_MS, has_caught_up, lead_back, next_step
+from disqued.ordered.counters import COMMIT_TIME, ELECTIONS, PROPOSALS
 from disqued.ordered.exchange import Exchange, GroupReplica, log_of, node_of
 from disqued.ordered.payload import Answered, pack_answered, pack_messages
 from disqued.ordered.requests import COMMAND, DONE, NOT_LEADER, READ, REFUSED, UNKNOWN
@@ -195,6 +196,7 @@ class Replica(GroupReplica):
             if number != 0:
                 self._not_leader(origin, number)
             return
+        self._exchange.state.counters.add(PROPOSALS)
         if number != 0:
             self._proposals[int(index)] = Proposal(self.raft.term, origin, number)
         self._exchange.at_turn_end(self)
@@ -430,6 +432,8 @@ class Replica(GroupReplica):
 
     def _role_changed(self) -> None:
         leads = self.raft.is_leader
+        if leads and self._led_ms == 0:
+            self._exchange.state.counters.add(ELECTIONS)
         if not leads or self._led_ms == 0:
             self._led_ms = self._exchange.state.now_ms if leads else 0
         self._exchange.members[int(self.group)] = self.raft.members.all
@@ -479,6 +483,8 @@ class Replica(GroupReplica):
         if proposal is None:
             return
         if proposal.term == entry.term:
+            state = self._exchange.state
+            state.counters.observe(COMMIT_TIME, max(state.now_ms - entry.time_ms, 0))
             self._answer(proposal.origin, proposal.number, DONE, result)
         else:
             self._not_leader(proposal.origin, proposal.number)

@@ -21,6 +21,7 @@ from mypy_extensions import i64, mypyc_attr
 from disqued.bus import kinds
 from disqued.core.cluster.peer import Link
 from disqued.core.timers.alarm import Alarm
+from disqued.ordered.counters import REQUEST_TIME, WITHOUT_LEADER
 from disqued.ordered.exchange import Answered, Exchange, node_of
 from disqued.ordered.payload import Asked, pack_asked
 
@@ -62,6 +63,8 @@ class Request:
         self.number: i64 = 0
         self.link: Link | None = None
         """The connection on which it was sent; None for the replica of this node."""
+        self.began_ms: i64 = 0
+        """When it was submitted."""
         self.over: bool = False
         """Nobody wants the answer any more."""
 
@@ -120,6 +123,7 @@ class GroupClient(Answered):
         if self.waiting >= MOST_WAITING:
             request.answered(REFUSED, b"OOM too many requests wait for the leader of this queue")
             return
+        request.began_ms = self._exchange.state.now_ms
         self._unsent.append(request)
         self._exchange.at_turn_end(self)
         if self._look.awake_ms == 0:
@@ -200,6 +204,8 @@ class GroupClient(Answered):
         if request is None or request.over:
             return
         if status != NOT_LEADER:
+            state = self._exchange.state
+            state.counters.observe(REQUEST_TIME, state.now_ms - request.began_ms)
             request.answered(status, data)
             return
         self._unsent.append(request)
@@ -224,6 +230,7 @@ class GroupClient(Answered):
                 if request.over:
                     continue
                 if 0 < request.deadline_ms <= now_ms:
+                    self._exchange.state.counters.add(WITHOUT_LEADER)
                     request.answered(NO_LEADER, b"")
                 else:
                     self._unsent.append(request)
