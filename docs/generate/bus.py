@@ -140,7 +140,7 @@ _OTHER_PAYLOADS: Final = {
     "and time of the assignment (8) in unix milliseconds; NACKs (8); additional deliveries (8); length of the consumer "
     "(2) and of the entry that added the job, 0 if the sender only begins to lead (4); both",
     kinds.FOUND: "0 the question, 1 its answer, 2 another node asks, 3 begin, 4 begun (1); number (8); identity of the "
-    "catalog (16) and of the log of the sender (8), zeros for none; length of the members of group 0 (2); these members",
+    "catalog (16) and of the log of the sender (8), zeros for none; length of the members of group 0 (2); the members",
     kinds.RAFTSNAP: "for each part: group (4); number of the transfer (8); 0 an offer, 1 a request, 2 a part of the "
     "state, 3 entries, 4 the end, 5 unknown (1); position (8); next position (8); length (4); data",
     kinds.PATTERNS: "up to 64 patterns, each with its length (2)",

@@ -41,7 +41,7 @@ def carry_out(found: Catalog, change: Change) -> None:
     change.queue.settled = True
 
 
-def test_nothing_changes_while_all_is_well_placed() -> None:
+def test_nothing_changes_while_all_replicas_are_where_they_must_be() -> None:
     assert repairs(catalog((1, 2, 3)), nodes(1, 2, 3)) == []
 
 

@@ -54,7 +54,7 @@ def test_a_replica_that_was_down_for_long_gets_a_snapshot_with_the_bodies_it_nee
     assert {len(job[2]) for job in jobs} <= {2002, 2003, 2004}
 
 
-def test_a_transfer_goes_on_although_parts_are_lost() -> None:
+def test_a_transfer_continues_although_parts_are_lost() -> None:
     story = Story()
     story.new()
     behind = story.followers()[0]

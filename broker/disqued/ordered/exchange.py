@@ -21,7 +21,7 @@ from disqued.raft.entry import Entry
 NODE_BYTES: Final = 40
 INCARNATION_BYTES: Final = 8
 SILENT_MS: Final = 1000
-"""A node that was not heard for so long may be gone: requests to it are sent to others, and elections begin."""
+"""A node that was not heard for this time may be gone: requests to it are sent to others, and elections begin."""
 
 
 def node_of(replica: bytes) -> bytes:
@@ -115,7 +115,7 @@ class Exchange:
         self.members: dict[int, tuple[bytes, ...]] = {}
         """The replicas of each group, as far as known here."""
         self.numbered: dict[int, Answered] = {}
-        """Who waits for the answer to a request, by its number."""
+        """The client of the group that waits for the answer to a request, by its number."""
         self.heard_ms: dict[bytes, int] = {}
         """When each node was heard last."""
         self.duties = Duties()
@@ -124,7 +124,7 @@ class Exchange:
         self.write_refusal = ""
         """The error to commands while the disk takes no writes; empty while it does."""
         self.later: list[TurnWork] = []
-        """What goes on in the next turn, because this one has done enough."""
+        """What continues in the next turn, because this one has done enough."""
         self._number: i64 = 0
         self._work: list[TurnWork] = []
         self._out: dict[tuple[bytes, int], list[bytes]] = {}

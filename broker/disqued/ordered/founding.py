@@ -65,7 +65,7 @@ class _Founder(Blocked):
         super().__init__(session)
         self.number = number
         self.nodes = nodes
-        """The nodes that shall have replicas of group 0."""
+        """The nodes that are named to have replicas of group 0."""
         self.logs = dict.fromkeys(asked, NO_LOG)
         """The log of each node that was asked; zeros while it has not answered."""
         self.begins: bool = False

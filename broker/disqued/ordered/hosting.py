@@ -55,7 +55,7 @@ class Hosting(StorageListener):
         self._storage: Storage | None = None
         self._opened: bool = False
         self._waiting: list[Callable[[], None]] = []
-        """Who waits until the log is open."""
+        """What is done when the log is open."""
         self._unsettled: list[OrderedQueue] = []
         """The queues whose groups must change their replicas."""
         self._copied: i64 = 0

@@ -41,7 +41,7 @@ class QNew:
         self.single = False
         self.prefetch = 0
         self.nodes: list[bytes] = []
-        """The nodes that shall have replicas; none if they are to be chosen."""
+        """The nodes that must have replicas; none if they are chosen here."""
         self.force = False
 
 

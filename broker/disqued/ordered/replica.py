@@ -144,7 +144,7 @@ class Replica(GroupReplica):
         self._questions: list[Question] = []
         """Those that wait for the disk."""
         self._reads: dict[int, tuple[bytes, int]] = {}
-        """Who waits for which confirmed read: the node and the number of its request, by token."""
+        """The node that waits for a confirmed read, and the number of its request, by token."""
         self._confirmed: deque[tuple[i64, i64]] = deque()
         """Confirmed reads: the token, and the index that must be applied first."""
         self._led_ms: i64 = 0

@@ -39,7 +39,7 @@ from disqued.raft.members import Members
 
 NAME: Final = "ordered"
 FOUNDER_BEHIND_MS: Final = 3000
-"""A replica of group 0 whose catalog is older than that of others for so long may have been removed."""
+"""A replica of group 0 whose catalog has been older than that of others for this time may have been removed."""
 ASK_EVERY_MS: Final = 500
 """How often a newer catalog is asked for."""
 
@@ -117,7 +117,7 @@ class OrderedRoom(Room):
         return self.state.now_ms if self.exchange.later else self.hosting.wake_ms
 
     def due(self) -> None:
-        """Go on with what was too much for one turn."""
+        """Continue with what was too much for one turn."""
         later = self.exchange.later
         self.exchange.later = []
         for work in later:
@@ -163,7 +163,7 @@ class OrderedRoom(Room):
     def unsafe_to_stop(self) -> str:
         """Why stopping this node now would leave an ordered queue without a majority, or for a while without leader.
 
-        Whoever asks is about to stop the node, so it begins to hand over what it leads.
+        The caller is about to stop the node, so it begins to hand over what it leads.
         """
         losing = self.hosting.losing()
         if losing:

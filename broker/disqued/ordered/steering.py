@@ -32,7 +32,7 @@ LEAD_MS: Final = 5000
 LOOK_MS: Final = 2000
 """How often the leader of group 0 looks."""
 ABSENT_MS: Final = 30_000
-"""A node that was a member and is none for so long has left."""
+"""A node that was a member and has been none for this time has left."""
 SETTLE_MS: Final = 500
 """How often leaders compare the members of their groups with the catalog."""
 
@@ -54,7 +54,7 @@ class Steering:
         """Since when nodes with replicas are no members."""
 
     def cron(self, beats: dict[bytes, Beat], candidates: list[Candidate]) -> None:
-        """Look at what is to do. `candidates` can have replicas."""
+        """Take the steps that are due. `candidates` can have replicas."""
         now_ms = self._exchange.state.now_ms
         if now_ms - self._settled_ms >= SETTLE_MS:
             self._settled_ms = now_ms

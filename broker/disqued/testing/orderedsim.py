@@ -50,7 +50,7 @@ DEFAULT_SECONDS: Final = 8
 LED_WITHIN_S: Final = 15
 """How long after healing until every queue has a leader."""
 DRAINED_WITHIN_S: Final = 150
-"""How long after healing until all jobs are acknowledged. Consumers of SINGLE queues that are gone without a word, as
+"""How long after healing until all jobs are acknowledged. Consumers of SINGLE queues that disappear without PART, as
 those of a node that restarts at once, are removed after 60 seconds."""
 QUIET_WITHIN_S: Final = 100
 """How long until nodes are idle once there are no clients."""

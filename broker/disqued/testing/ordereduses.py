@@ -20,7 +20,7 @@ OPERATIONS: Final = 24
 """So many operations are begun; the time of the search grows exponentially with the adds among them."""
 RETRY_S: Final = 3600
 SLOW_MS: Final = 4500
-"""A GETJOB that does not wait may say that there is nothing because it has found no leader for so long."""
+"""A GETJOB that does not wait may say that there is nothing because it has found no leader for this time."""
 
 
 class ShortClients:

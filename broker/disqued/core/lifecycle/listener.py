@@ -254,7 +254,7 @@ class Listener:
         """This node begins to leave the cluster, or stays after all."""
 
     def unsafe_to_stop(self) -> str:
-        """Why the node should not be stopped now; empty if it can be. Whoever asks is about to stop it."""
+        """Why the node should not be stopped now; empty if it can be. The caller is about to stop it."""
         return ""
 
     def leaving_status(self) -> Fields:
