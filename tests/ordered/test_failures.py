@@ -202,3 +202,38 @@ def test_the_last_delivery_that_is_lost_is_repeated() -> None:
     story.cluster.lose("DELIVER", count=1)
     story.add(story.nodes[0], "job")
     assert bodies(worker.reply(within_s=5)) == [b"job"]
+
+
+def test_a_node_that_returns_while_its_end_is_being_noted_gets_jobs_again() -> None:
+    """The leader looked too early whether it was back, and the consumer joined in vain for ever."""
+    story = Story()
+    story.new()
+    leader = story.leader()
+    node = story.followers()[0]
+    worker = story.send(node, "GETJOB", "FROM", "q")
+    story.cluster.run(seconds=1)
+    story.cluster.cut(node, leader)
+    story.cluster.until(lambda: story.room(leader).exchange.is_silent(node.id))
+    for other in story.followers():
+        story.cluster.cut(leader, other)  # so that the entry which says so is not committed
+    story.cluster.run(milliseconds=150)
+    story.cluster.heal()
+    story.cluster.run(seconds=4)
+    before = story.replica(story.leader()).raft.last
+    story.cluster.run(seconds=2)
+    assert story.replica(story.leader()).raft.last - before < 5
+    story.add(leader, "job")
+    assert bodies(worker.reply(within_s=3)) == [b"job"]
+
+
+def test_a_consumer_of_a_single_queue_that_leaves_while_it_joins_leaves_nothing_behind() -> None:
+    story = Story()
+    story.new("one", "SINGLE", "PREFETCH", 1)
+    story.cluster.run(seconds=1)
+    node = story.followers("one")[0]
+    client = node.client()
+    client.send("GETJOB", "FROM", "one")
+    story.cluster.run(milliseconds=1)
+    client.disconnect()
+    story.add(node, "job", queue="one")
+    assert bodies(story.send(story.leader("one"), "GETJOB", "FROM", "one").reply(within_s=3)) == [b"job"]

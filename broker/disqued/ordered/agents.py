@@ -29,6 +29,8 @@ from disqued.ordered.results import unpack
 from disqued.orderedqueue.commands import Credit, Join, Nack
 from disqued.orderedqueue.effects import NO_CONSUMER, NODE_DOWN, OK
 
+HOLD_MS: Final = 300
+"""How long an agent waits before it asks again a group that has its node for gone."""
 CHECK_MS: Final = 2000
 """After this time, an agent without a local replica asks how many assignments there were."""
 RETURN_MS: Final = 10_000
@@ -102,6 +104,8 @@ class Agent(TurnWork):
         self._join_claim: i64 = 0
         """The last claim in the queue when it joined: later ones are counted."""
         self._asked_ms: i64 = 0
+        self._held_ms: i64 = 0
+        """Until when it does not ask, because the group has its node for gone."""
         self._under_way: bool = False
         """Whether a CREDIT or JOIN has no answer yet."""
         self._seen: i64 = 0
@@ -116,6 +120,11 @@ class Agent(TurnWork):
         """Assigned jobs, the first of which may wait for its body."""
         self.last_claim: i64 = 0
         self.used_ms: i64 = exchange.state.now_ms
+
+    @property
+    def may_have_joined(self) -> bool:
+        """Whether the group may know the consumer, also if the answer to its JOIN has not come yet."""
+        return self._joined_before or self._under_way
 
     # --- takers -------------------------------------------------------------------------------------------------------
 
@@ -139,7 +148,7 @@ class Agent(TurnWork):
 
     def turn_ends(self) -> None:
         """Tell the group how many jobs can be placed, if it believes something else."""
-        if self._under_way:
+        if self._under_way or self._exchange.state.now_ms < self._held_ms:
             return
         while self.takers and self.takers[0].is_over():
             self.takers.popleft()
@@ -174,6 +183,8 @@ class Agent(TurnWork):
             self._has_joined(result.value)
         elif joins or result.code in {NODE_DOWN, NO_CONSUMER}:
             self.joined = False
+            if result.code == NODE_DOWN:
+                self._held_ms = self._exchange.state.now_ms + HOLD_MS
         else:
             self._expected = max(self._expected, result.value)
             self._conclude()
@@ -226,9 +237,16 @@ class Agent(TurnWork):
             self._credit = -1
             self._exchange.at_turn_end(self)
 
+    def go_on(self, now_ms: i64) -> None:
+        """Ask again if this agent has waited for that."""
+        if 0 < self._held_ms <= now_ms:
+            self._held_ms = 0
+            self._exchange.at_turn_end(self)
+
     def rejoin(self) -> None:
         """Join the group again before the next CREDIT."""
         self.joined = False
+        self._held_ms = 0
         self.forget_credit()
 
     # --- jobs ---------------------------------------------------------------------------------------------------------

@@ -57,18 +57,20 @@ class Consumers(Agents):
             self._end(agent)
 
     def check(self) -> None:
-        """Look for jobs that were lost on the way to this node."""
+        """Look for jobs that were lost on the way to this node, and for agents that wait to ask again."""
         now_ms = self._exchange.state.now_ms
         for group, agents in self._agents.items():
-            if group not in self._exchange.replicas:
-                for agent in agents.values():
+            follows = group in self._exchange.replicas
+            for agent in agents.values():
+                agent.go_on(now_ms)
+                if not follows:
                     agent.check(now_ms)
 
     def _end(self, agent: Agent) -> None:
         of_group = self._agents.get(int(agent.group), {})
         of_group.pop(agent.consumer, None)
         agent.end()
-        if agent.joined:
+        if agent.may_have_joined:
             deadline_ms = self._exchange.state.now_ms + 60_000
             # If the group never gets it, leases and `consumer-timeout` end.
             request = Unanswered(Part(agent.consumer).encode(), deadline_ms, repeated=True)

@@ -25,7 +25,7 @@ from disqued.ordered.results import pack
 from disqued.ordered.storage import TO_DELIVER, Storage
 from disqued.orderedqueue import commands
 from disqued.orderedqueue.add import ADD, add_head, is_moved
-from disqued.orderedqueue.effects import OK, STALE, Assigned, Effects
+from disqued.orderedqueue.effects import NODE_DOWN, OK, STALE, Assigned, Effects
 from disqued.orderedqueue.encoding import Reader
 from disqued.orderedqueue.machine import Machine, restore
 from disqued.orderedqueue.options import QueueOptions
@@ -121,6 +121,8 @@ class QueueMachine(Applier):
                 self._node_returned(entry.data)
             if kind in _OF_CONSUMERS or effects.parted:
                 self._look_for_consumers()
+            if kind == commands.NODE or effects.code == NODE_DOWN:
+                self.doubts_nodes = True
         if leads and effects.code == STALE:
             self._exchange.state.counters.add(STALE_CLAIMS)
         if effects.assigned:

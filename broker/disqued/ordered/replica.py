@@ -69,6 +69,8 @@ class Applier:
 
     eager: bool = False
     """Whether the other replicas must learn at once what is committed, because they have consumers."""
+    doubts_nodes: bool = False
+    """Whether the leader must look again which nodes are there (`watch_nodes`), because it may have looked too early."""
 
     def apply(self, entry: Entry, *, leads: bool) -> bytes:
         """Apply a command. Returns the result for the node that proposed it."""
@@ -466,8 +468,9 @@ class Replica(GroupReplica):
         if leads:
             if raft.eager_commit != self.applier.eager:
                 raft.eager_commit = self.applier.eager
-            if self._watch and raft.is_confirmed and self.applied == self._committed:
+            if (self._watch or self.applier.doubts_nodes) and raft.is_confirmed and self.applied == self._committed:
                 self._watch = False
+                self.applier.doubts_nodes = False
                 self.watch_nodes()
             self._keep_time()
 
