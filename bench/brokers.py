@@ -169,11 +169,15 @@ class Running(LocalProcess):
         self._directory.cleanup()
         return self.process.returncode
 
+    def launch_again(self) -> None:
+        """Start it again with the files it left, after `kill`. Does not wait for it."""
+        self._launch(self.port)
+
     def restart(self) -> float:
         """Kill it and start it again with the files it left; returns the seconds until it serves requests."""
         self.kill()
         began = time.monotonic()
-        self._launch(self.port)
+        self.launch_again()
         try:
             self.wait_ready()
             self.wait_until(self._has_loaded, "it loads its file", LOADED_WITHIN_S)
