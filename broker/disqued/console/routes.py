@@ -8,6 +8,7 @@
 | `/console/graph` | the parents and children of a `job` |
 | `/console/redrive` | how far the REDRIVE of a `queue` is |
 | `/console/settings` | the settings that hold for a `queue`, and where they come from |
+| `/console/ordered` | the ordered queues, with leaders, replicas and jobs |
 | `/console/act` | executes an action (`console.actions`), with POST |
 """
 
@@ -36,6 +37,7 @@ from disqued.console.jobs import (
     Search,
 )
 from disqued.console.live import Live
+from disqued.console.ordered import OrderedQueues
 from disqued.console.schedules import schedules_of
 from disqued.console.selection import MAX_SELECTED, SORTS, QueueSelection
 from disqued.console.text import fields_of
@@ -87,6 +89,7 @@ class Console:
             Route("/console/redrive", self._redrive, MAX_PENDING, listed=False),
             Route("/console/settings", self._settings, MAX_PENDING, listed=False),
             Route("/console/schedules", self._schedules, MAX_PENDING, listed=False),
+            Route("/console/ordered", self._ordered, MAX_PENDING, listed=False),
             Route("/console/act", self._act, MAX_PENDING, ("POST",), actions.MAX_BYTES, listed=False),
         )
 
@@ -185,6 +188,16 @@ class Console:
         calls = self._authorize(node, exchange, MAX_SCHEDULE_BYTES)
         if calls is not None:
             calls.ask([[b"schedule", b"*", b"SHOW"]], lambda replies: _send_facts(exchange, replies[0], read))
+
+    def _ordered(self, node: Node, exchange: Exchange) -> None:
+        """Send the ordered queues of the cluster."""
+        calls = self._authorize(node, exchange, MAX_TEXT_BYTES)
+        if calls is not None:
+            OrderedQueues(
+                calls.ask,
+                lambda content: _send_json(exchange, content),
+                lambda why: exchange.answer(UNAVAILABLE, why),
+            ).begin()
 
     def _ask_about(
         self, node: Node, exchange: Exchange, command: bytes, what: bytes, read: Callable[[Reply], dict[str, Any]]

@@ -68,3 +68,14 @@ def lead_back(exchange: Exchange, raft: Group, lead: bytes, now_ms: i64) -> None
     for voter in raft.members.voters:
         if node_of(voter) == lead and has_caught_up(raft, voter):
             raft.transfer(voter, now_ms)
+
+
+def lags(raft: Group) -> dict[bytes, int]:
+    """How many entries the replicas of other nodes have not confirmed, by node; empty if this node does not lead."""
+    found: dict[bytes, int] = {}
+    if raft.is_leader:
+        for other in raft.members.all:
+            progress = raft.progress_of(other)
+            if progress is not None:
+                found[node_of(other)] = int(max(raft.last - progress.match, 0))
+    return found

@@ -9,7 +9,7 @@ from disqued.core.runtime.state import NodeState
 from disqued.errors import ReplyError, shown
 from disqued.ordered.catalog import CATALOG_GROUP, OrderedQueue, QueueOptions, pack_replicas
 from disqued.ordered.exchange import node_of
-from disqued.ordered.figures import lags_of, numbers_of
+from disqued.ordered.figures import numbers_of
 from disqued.ordered.qnew import TIMEOUT_MS
 from disqued.ordered.queuemachine import QueueMachine
 from disqued.ordered.reading import PAUSES
@@ -77,7 +77,7 @@ def _group(
     """
     machine = _machine(room, group)
     replica = room.exchange.replicas.get(group)
-    lags = {} if replica is None else lags_of(replica)
+    lags = {} if replica is None else replica.lags()
     numbers = () if replica is None else numbers_of(replica)
     session.reply_map(10 + len(numbers))
     session.reply_bulk(b"queue")

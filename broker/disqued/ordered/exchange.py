@@ -75,6 +75,10 @@ class GroupReplica(TurnWork):
         """A snapshot would free much of the disk."""
         raise NotImplementedError
 
+    def lags(self) -> dict[bytes, int]:
+        """How many entries the replicas of other nodes have not confirmed, by node; empty if this node follows."""
+        raise NotImplementedError
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Answered(TurnWork):

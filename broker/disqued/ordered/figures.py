@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
-from disqued.ordered.exchange import GroupReplica, node_of
+from disqued.ordered.exchange import GroupReplica
 from disqued.ordered.queuemachine import QueueMachine
 from disqued.ordered.replica import Replica
 from disqued.ordered.room import OrderedRoom
@@ -62,7 +62,7 @@ class GroupSums:
             return None
         self.led += 1
         most: i64 = 0
-        for behind in lags_of(replica).values():
+        for behind in replica.lags().values():
             most = max(most, behind)
             if behind > 0:
                 self.behind += 1
@@ -89,19 +89,6 @@ def numbers_of(replica: GroupReplica) -> tuple[tuple[bytes, int], ...]:
         (b"dead", int(machine.dead)),
         (b"consumers", len(machine.consumers())),
     )
-
-
-def lags_of(replica: GroupReplica) -> dict[bytes, int]:
-    """How many entries the replicas of other nodes have not confirmed, by node; empty if this node does not lead."""
-    assert isinstance(replica, Replica)
-    raft = replica.raft
-    found: dict[bytes, int] = {}
-    if raft.is_leader:
-        for other in raft.members.all:
-            progress = raft.progress_of(other)
-            if progress is not None:
-                found[node_of(other)] = int(max(raft.last - progress.match, 0))
-    return found
 
 
 def led_queue(room: OrderedRoom, name: bytes) -> LedQueue | None:

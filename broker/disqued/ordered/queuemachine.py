@@ -255,6 +255,7 @@ class QueueMachine(Applier):
     def read(self, question: bytes, entries: dict[int, Entry]) -> tuple[bytes, list[int]]:
         """Answer a question."""
         reading = Reading(self.queue, self.machine, entries, self._exchange.state.now_ms)
+        reading.lag = max(self._exchange.replicas[int(self.group)].lags().values(), default=0)
         answer = reading.answer(unpack_question(question))
         return answer, reading.missing
 

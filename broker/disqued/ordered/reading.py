@@ -68,6 +68,8 @@ class Reading:
         self._now_ms: i64 = now_ms
         self.missing: list[int] = []
         """Indexes of entries that must be read first."""
+        self.lag = 0
+        """How many entries the replica that is furthest behind has not confirmed."""
 
     def answer(self, words: list[bytes]) -> bytes:
         """The reply. It is of no use if `missing` is not empty. Raises ReplyError."""
@@ -199,6 +201,7 @@ class Reading:
             (b"oldest-ms", integer(int(max(self._now_ms - oldest_ms, 0)) if oldest_ms > 0 else 0)),
             (b"consumers", integer(len(machine.consumers()))),
             (b"index", integer(int(machine.index))),
+            (b"lag", integer(self.lag)),
         ]
         return array_header(2 * len(fields)) + b"".join([bulk(name) + value for name, value in fields])
 

@@ -17,7 +17,7 @@ from disqued.bus import kinds
 from disqued.core.timers.alarm import Alarm
 from disqued.errors import ReplyError
 from disqued.ordered.changing import DONE as DONE_CHANGING
-from disqued.ordered.changing import LEAD_AGAIN_MS, has_caught_up, lead_back, next_step
+from disqued.ordered.changing import LEAD_AGAIN_MS, has_caught_up, lags, lead_back, next_step
 from disqued.ordered.counters import COMMIT_TIME, ELECTIONS, PROPOSALS
 from disqued.ordered.exchange import Exchange, GroupReplica, log_of, node_of
 from disqued.ordered.payload import Answered, pack_answered, pack_messages
@@ -309,6 +309,10 @@ class Replica(GroupReplica):
         )
         self._storage.write_turn()
         self._exchange.at_turn_end(self)
+
+    def lags(self) -> dict[bytes, int]:
+        """How many entries the replicas of other nodes have not confirmed, by node; empty if this node follows."""
+        return lags(self.raft)
 
     def wake(self) -> None:
         """A deadline has come."""

@@ -55,6 +55,10 @@ export async function getSchedules() {
   return (await ask("console/schedules")).json();
 }
 
+export async function getOrdered() {
+  return (await ask("console/ordered")).json();
+}
+
 export async function act(action) {
   const own = { "Content-Type": "application/json", "X-Disque-Console": "1" };
   return (await ask("console/act", { method: "POST", body: JSON.stringify(action), headers: own })).json();
