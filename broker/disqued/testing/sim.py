@@ -414,12 +414,12 @@ def report(result: Result, arguments: argparse.Namespace) -> str:
         *result.violations[:VIOLATIONS_SHOWN],
         f"faults: {result.faults}",
         f"jobs: {result.account}",
-        f"commit {_commit()}; to repeat: {command}",
+        f"commit {commit()}; to repeat: {command}",
     ]
     return "\n".join(details)
 
 
-def _commit() -> str:
+def commit() -> str:
     """The commit of the sources, if git knows it."""
     with contextlib.suppress(OSError, subprocess.CalledProcessError):
         command = ["git", "rev-parse", "--short", "HEAD"]
