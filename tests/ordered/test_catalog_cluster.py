@@ -166,3 +166,13 @@ def test_cluster_ordered_status_shows_pause_and_jobs_of_the_replica_on_the_node(
     here, elsewhere = shown
     assert (here[b"single"], here[b"prefetch"], here[b"pause"], here[b"jobs"]) == (b"yes", 2, b"out", 1)
     assert (elsewhere[b"leader"], elsewhere[b"pause"], elsewhere[b"jobs"]) == (b"", b"", -1)
+
+
+def test_a_client_that_waits_while_its_queue_becomes_an_ordered_one_is_sent_to_ask_again() -> None:
+    story = Story()
+    node = story.nodes[2]
+    waiting = [story.send(node, "GETJOB", "FROM", "q", "other"), story.send(node, "GETJOB", "FROM", "other")]
+    story.cluster.run(seconds=1)
+    story.new()
+    assert waiting[0].reply() is None
+    assert waiting[1].waits

@@ -184,7 +184,7 @@ def qnew(state: NodeState, session: Session, args: list[bytes]) -> None:
 def _require_free(state: NodeState, name: bytes, *, force: bool) -> None:
     """Raise ReplyError if there are jobs under this name, or members that would add some."""
     queue = state.lifecycle.queues.get(name)
-    if queue is not None and not queue.is_unused:
+    if queue is not None and queue.length + queue.leased + queue.delayed + queue.held > 0:
         raise QueueExists(f"queue {shown(name)} is a queue of jobs here; choose another name, or drain it first")
     for peer in state.view.peers.values():
         if not peer.in_handshake and not peer.features & kinds.FEATURE_ORDERED and not force:

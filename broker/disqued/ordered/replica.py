@@ -70,7 +70,7 @@ class Applier:
     eager: bool = False
     """Whether the other replicas must learn at once what is committed, because they have consumers."""
     doubts_nodes: bool = False
-    """Whether the leader must look again which nodes are there (`watch_nodes`), because it may have looked too early."""
+    """Whether the leader must look again which nodes are there (`watch_nodes`): it may have looked too early."""
 
     def apply(self, entry: Entry, *, leads: bool) -> bytes:
         """Apply a command. Returns the result for the node that proposed it."""

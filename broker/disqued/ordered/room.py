@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 from mypy_extensions import i64
 
 from disqued.bus import kinds
+from disqued.core.clients.blocked import JobWait
 from disqued.core.clients.session import Session
 from disqued.core.cluster.peer import Peer
 from disqued.core.fates.fate import NOTHING, Fate
@@ -20,6 +21,7 @@ from disqued.core.jobs.job import Job
 from disqued.core.runtime.outbox import send
 from disqued.core.runtime.room import Room
 from disqued.core.runtime.state import NodeState
+from disqued.core.runtime.waiting import time_out
 from disqued.core.telemetry.fields import Fields
 from disqued.core.timers.alarm import Alarm
 from disqued.errors import CommandSyntaxError, Loading, shown
@@ -71,6 +73,8 @@ class OrderedRoom(Room):
         self._alternatives = alternatives
         """What commands do with ordered queues, by the name of the command."""
         self._rerouted: bool = False
+        self._known: dict[bytes, bool] = {}
+        """The names in the catalog. The values have no meaning."""
         self._subcommands = subcommands
         """Those of CLUSTER ORDERED."""
         self.redrives: dict[bytes, Alarm] = {}
@@ -220,8 +224,25 @@ class OrderedRoom(Room):
             self.consumers.group_gone(group)
         if by_group and not self._rerouted:
             self._reroute()
+        self._end_waits()
         self.on_catalog = [look for look in self.on_catalog if not look()]
         self.state.ready.turn_work = True
+
+    def _end_waits(self) -> None:
+        """End the waits for jobs of queues that this node took for queues of jobs; their clients ask again."""
+        queues = self.state.lifecycle.queues
+        for name in self.catalog.by_name:
+            if name in self._known:
+                continue
+            self._known[name] = True
+            queue = queues.get(name)
+            while queue is not None and queue.first_wait is not None:
+                wait = queue.first_wait
+                assert isinstance(wait, JobWait)  # no other kind stands in the line of a queue
+                time_out(self.state, wait.blocked)
+                queue = queues.get(name)
+        for name in [name for name in self._known if name not in self.catalog.by_name]:
+            del self._known[name]
 
     def _reroute(self) -> None:
         """Have commands look whether they are about ordered queues, now that there are some."""
