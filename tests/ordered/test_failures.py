@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from disqued.core.host import disk
 from disqued.errors import NoQuorum, QueueExists
 from disqued.ordered.jobids import index_of
 from ordered.story import Story, bodies, ids
@@ -237,3 +238,32 @@ def test_a_consumer_of_a_single_queue_that_leaves_while_it_joins_leaves_nothing_
     client.disconnect()
     story.add(node, "job", queue="one")
     assert bodies(story.send(story.leader("one"), "GETJOB", "FROM", "one").reply(within_s=3)) == [b"job"]
+
+
+def test_a_node_that_reads_its_log_gets_no_new_replica() -> None:
+    """It announces no identity of a log yet, and a replica without one would never begin."""
+    story = Story()
+    story.new()
+    story.cluster.run(seconds=1)
+    node = story.nodes[2]
+    node.crash()
+    node.host.disk.delay_ms = {disk.READ: 2000}
+    node.restart()
+    story.cluster.run(milliseconds=1200)
+    assert story.room(node).hosting.opens
+    refused = story.call(story.nodes[0], "QNEW", "more", "ORDERED", "REPLICAS", 3)
+    assert str(refused).startswith("ERR REPLICAS is 3, and only 2 nodes")
+
+
+def test_a_node_that_reads_its_log_for_long_stays_a_member_of_group_0() -> None:
+    story = Story()
+    story.new()
+    story.cluster.run(seconds=1)
+    before = story.room(story.leader()).hosting.founders.voters
+    node = next(node for node in story.nodes if not story.room(node).hosting.leads_group_0)
+    node.crash()
+    node.host.disk.delay_ms = {disk.READ: 8000}
+    node.restart()
+    story.cluster.run(seconds=60)
+    assert {story.room(other).hosting.founders.voters for other in story.nodes} == {before}
+    assert {story.room(other).catalog.members for other in story.nodes} <= {(), before}

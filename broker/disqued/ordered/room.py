@@ -31,7 +31,7 @@ from disqued.ordered.clients import Clients
 from disqued.ordered.consumers import Consumers
 from disqued.ordered.exchange import Exchange, node_of
 from disqued.ordered.founding import Foundation
-from disqued.ordered.hosting import Hosting
+from disqued.ordered.hosting import NO_LOG, Hosting
 from disqued.ordered.incoming import Incoming
 from disqued.ordered.jobids import group_of, index_of
 from disqued.ordered.leading import Leading
@@ -312,14 +312,16 @@ class OrderedRoom(Room):
         return now_ms - self._behind_ms >= FOUNDER_BEHIND_MS
 
     def candidates(self) -> list[Candidate]:
-        """The nodes that may have replicas of new queues, this one included."""
+        """The nodes that may have replicas of new queues, this one included. Those that read their logs have none."""
         state = self.state
         found: list[Candidate] = []
-        if not state.view.leaving:
+        if not state.view.leaving and self.hosting.log_id != NO_LOG:
             found.append(Candidate(self.hosting.identity, state.view.zone))
         for peer in state.view.reachable:
             beat = self.beats.get(peer.id)
-            if beat is not None and beat.catalog == self.catalog.identity and not self.exchange.is_silent(peer.id):
+            if beat is None or beat.log == NO_LOG or beat.catalog != self.catalog.identity:
+                continue
+            if not self.exchange.is_silent(peer.id):
                 found.append(Candidate(peer.id + beat.log, peer.zone))
         return found
 

@@ -22,7 +22,7 @@ from disqued.ordered.catalog import (
 from disqued.ordered.choosing import Candidate
 from disqued.ordered.clients import Clients
 from disqued.ordered.exchange import Exchange, node_of
-from disqued.ordered.hosting import Hosting
+from disqued.ordered.hosting import NO_LOG, Hosting
 from disqued.ordered.payload import Beat
 from disqued.ordered.placement import Nodes, balance, repairs, replaced, without_leaving
 from disqued.ordered.requests import Unanswered
@@ -97,11 +97,11 @@ class Steering:
             self._submit(pack_replicas(change.queue, change.replicas, change.lead))
 
     def _logs(self, beats: dict[bytes, Beat]) -> dict[bytes, bytes]:
-        """The logs of the nodes that are there."""
+        """The logs of the nodes that are there, except for those that are still being read."""
         logs = {
             node_id: beat.log
             for node_id, beat in beats.items()
-            if beat.catalog == self._catalog.identity and not self._exchange.is_silent(node_id)
+            if beat.catalog == self._catalog.identity and beat.log != NO_LOG and not self._exchange.is_silent(node_id)
         }
         logs[self._exchange.node_id] = self._hosting.log_id
         return logs
