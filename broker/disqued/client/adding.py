@@ -45,13 +45,11 @@ def add(
         timeout_ms: How long the node may try to replicate the job; 0 means no timeout.
         replicate: How many nodes must hold a copy before the call returns.
         delay_s: How long to wait before the first delivery.
-        retry_s: How long to wait for an acknowledgement before delivering the job again; 0 means deliver at most once,
-            and requires `replicate=1`.
+        retry_s: How long to wait for an acknowledgement before the next delivery; 0 (`replicate=1`): at most one.
         ttl_s: Delete the job after this time, whether it was delivered or not.
         maxlen: Refuse the job when the queue already holds this many jobs.
         key: Deduplication key. If a job with this key was added to the queue before, its ID is returned, whatever its
-            state, and no job is added. Only the node that added it knows the key; all nodes, if the queue is an
-            ordered one.
+            state, and no job is added. Only the node that added it knows the key; in an ordered queue, all nodes do.
         window_s: How long the key is known; default 300 seconds.
         until: `done`: the key is known as long as the job is unfinished, instead of for `window_s`.
         job_id: The ID of the job, or the 24 characters in its middle; `new_id` makes one. The same call can be
@@ -60,13 +58,10 @@ def add(
         priority: Jobs with a higher priority are delivered first; default 0, and less than 0 is allowed. Each node
             orders the jobs that it has queued. Nodes of the original do not know it.
         meta: Up to 4 KiB beside the body, for example a trace ID; `get` returns it with `with_meta`.
-        retain_s: For how long the nodes that have the job remember how it ended, and with which result (`result`,
-            `wait`).
+        retain_s: For how long the nodes that have the job remember its end and its result (`result`, `wait`).
         after: The IDs of up to 64 jobs that must be done before this one is delivered.
-        otherwise: What happens if one of them can no longer be done: `dead`, the default, makes this job a dead letter,
-            `run` runs it without, `drop` deletes it.
-        group: Of the jobs of an ordered queue with the same group, one is delivered after the other was acknowledged;
-            at most 128 bytes. Other queues refuse it.
+        otherwise: If one of them cannot be done: `dead` (default): a dead letter; `run`: run it; `drop`: delete it.
+        group: Jobs of an ordered queue with the same group, up to 128 bytes, are delivered one after the other.
         asynchronous: Return at once and replicate in the background.
         repeat: Add the job again when the connection breaks before the reply. The job may then exist twice; with a
             `key` only if the second attempt reaches another node.
