@@ -15,6 +15,7 @@ from e2e.support.settings import Settings, run_hook
 from e2e.support.times import Times
 from e2e.support.zones import Zoned, wait_for_zones, zone_of
 
+pytestmark = pytest.mark.alone  # the order is checked under load, whose pace needs the machine
 ENABLED = {"enabled": True}
 READY_S = 120
 HEALED_S = 240
@@ -127,7 +128,6 @@ def test_lost_volume_under_load_is_replaced_and_no_job_is_lost(
     account.check_ordered(at_least=500)
 
 
-@pytest.mark.alone
 @pytest.mark.timeout(900)
 def test_lost_zone_keeps_the_queue_in_service(
     cluster: DisqueCluster, kube: Kube, settings: Settings, zones: Zoned
