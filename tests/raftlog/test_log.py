@@ -423,3 +423,23 @@ def test_a_full_disk_is_told_when_the_node_ends(stage: Stage) -> None:
     stage.disk.fail(disk.APPEND)
     stage.log.append(1, entries(1, 2))
     assert stage.log.finish(stage.host.now_ms) == "can't write to ordered-0000000001.log: Input/output error"
+
+
+def test_fetches_of_one_range_are_all_answered_if_the_read_ends_just_when_the_second_begins() -> None:
+    """The work was finished, but the log was not told yet."""
+    stage = Stage(cache_bytes=0).start()
+    stage.log.append(1, entries(1, 20))
+    stage.persist()
+    stage.disk.delay_ms = {disk.READ: 5}
+    stage.log.fetch(1, 1, 3, "first")
+    stage.host.now_ms += 5
+    finished = stage.disk.take_finished()
+    assert [work.finished for work in finished] == [True]
+    stage.log.fetch(1, 2, 4, "second")
+    for work in finished:
+        assert work.owner is not None
+        work.owner.disk_done(work)
+    for _ in range(10):
+        stage.wait(5)
+    assert [entry.index for entry in stage.owner.answers["first"]] == [1, 2, 3]
+    assert [entry.index for entry in stage.owner.answers["second"]] == [2, 3, 4]

@@ -116,13 +116,16 @@ class Fetches:
         fetch.bytes += len(entry.data)
 
     def _wait(self, fetch: Fetch, place: i64) -> _Read:
-        """Wait for the read that has this record; start one unless there is one."""
+        """Wait for the read that has this record; start one unless one is under way.
+
+        One that is finished, and of which this log was not told yet, belongs to those that wait for it.
+        """
         segment = self._appender.segments.of(place)
         offset = offset_of(place)
         size = size_of(place)
         fetch.place = place
         for read in self._reads:
-            if read.has(segment, offset, size):
+            if not read.work.finished and read.has(segment, offset, size):
                 read.waiting.append(fetch)
                 return read
         group = fetch.group
