@@ -1,4 +1,4 @@
-"""Mutations."""
+"""Ways to break ordered queues on purpose, to test that the simulator of whole nodes (`orderedsim`) detects them."""
 
 from __future__ import annotations
 
