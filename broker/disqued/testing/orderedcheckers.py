@@ -258,7 +258,8 @@ def check_claims(history: OrderedHistory) -> list[str]:
         if (other.index, other.consumer) != (delivery.index, delivery.consumer):
             wrong.append(f"claim {delivery.claim} was given for index {other.index} and for index {delivery.index}")
     received = sorted(history.delivered, key=lambda one: one.at_ms)
-    sent = {add.index: add.sent_ms for add in history.added if add.index}
+    first_ms = {number: min(add.sent_ms for add in adds) for number, adds in _adds_by_number(history).items()}
+    sent = {add.index: first_ms[add.number] for add in history.added if add.index}
     place = 0
     greatest = 0
     for delivery in sorted(history.delivered, key=lambda one: sent.get(one.index, 0)):

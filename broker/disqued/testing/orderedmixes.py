@@ -9,6 +9,9 @@ from disqued.ordered.room import ordered_of
 from disqued.testing import diskfaults as disks
 from disqued.testing import faults
 from disqued.testing.faults import Fault, Faults, Undo, take_down
+from disqued.testing.network import Sent
+
+_REPEATED: Final = frozenset({"RAFT", "RAFTSNAP", "BEAT", "DELIVER", "CATALOG", "CATALOGASK", "FOUND"})
 
 
 def compaction(faults: Faults) -> Undo | None:
@@ -59,6 +62,18 @@ def lost_disk(faults: Faults) -> Undo | None:
     return undo
 
 
+def lossy(faults: Faults) -> Undo:
+    """A tenth of the frames that nodes repeat are lost. Requests are lost with their connection only (`resets`)."""
+    chance = faults.chance
+    filters = faults.network.filters
+
+    def lose(sent: Sent) -> bool:
+        return sent.kind in _REPEATED and chance.random() < 0.1
+
+    filters.append(lose)
+    return lambda: filters.remove(lose) if lose in filters else None
+
+
 HARMLESS: Final[tuple[Fault, ...]] = (faults.high_latency, compaction, transfer)
 
 _NETWORK: Final[tuple[Fault, ...]] = (
@@ -72,7 +87,7 @@ _NETWORK: Final[tuple[Fault, ...]] = (
 _SLOW: Final[tuple[Fault, ...]] = (
     faults.high_latency,
     faults.low_bandwidth,
-    faults.faulty_frames,
+    lossy,
     faults.resets,
     faults.stop_process,
 )

@@ -154,7 +154,7 @@ class OrderedSimulation:
         member = self.cluster.add(chance.getrandbits(40))
         self._settle_disk(member)
         if self.mix in {"clocks", "all"}:
-            member.skew_ms = chance.choice((0, 400, -3000, 600_000))
+            member.skew_ms = chance.choice((0, 400, -3000))
             member.drift_ppm = chance.choice((0, 500, -500))
             member.jump()
 
