@@ -206,7 +206,7 @@ def test_the_last_delivery_that_is_lost_is_repeated() -> None:
 
 
 def test_a_node_that_returns_while_its_end_is_being_noted_gets_jobs_again() -> None:
-    """The leader looked too early whether it was back, and the consumer joined in vain for ever."""
+    """The leader looked too early whether it was back, and the consumer joined repeatedly without success."""
     story = Story()
     story.new()
     leader = story.leader()

@@ -237,7 +237,7 @@ class Agent(TurnWork):
             self._credit = -1
             self._exchange.at_turn_end(self)
 
-    def go_on(self, now_ms: i64) -> None:
+    def ask_again(self, now_ms: i64) -> None:
         """Ask again if this agent has waited for that."""
         if 0 < self._held_ms <= now_ms:
             self._held_ms = 0

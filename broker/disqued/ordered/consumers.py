@@ -62,7 +62,7 @@ class Consumers(Agents):
         for group, agents in self._agents.items():
             follows = group in self._exchange.replicas
             for agent in agents.values():
-                agent.go_on(now_ms)
+                agent.ask_again(now_ms)
                 if not follows:
                     agent.check(now_ms)
 
