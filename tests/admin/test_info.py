@@ -53,7 +53,10 @@ SECTIONS = {
     "Repair": "repair_waits_for repair_seconds_without_progress repair_jobs_under_replicated repair_jobs_in_flight "
     "repair_jobs_without_node repair_copies_rebuilt",
     "Counts": "jobs_purged",
-    "Ordered": "ordered_messages_refused ordered_moves_parked",
+    "Ordered": "ordered_catalog ordered_queues ordered_groups ordered_leaders ordered_groups_without_leader "
+    "ordered_log_bytes ordered_log_live_bytes ordered_log_syncs ordered_messages_refused ordered_moves_parked "
+    "ordered_jobs_adopted ordered_elections ordered_proposals ordered_local_deliveries ordered_remote_deliveries "
+    "ordered_bodies_read ordered_stale_claims ordered_requests_without_leader",
 }
 """Those of the original, then ours."""
 ON_REQUEST = ["Commandstats", "Busstats"]

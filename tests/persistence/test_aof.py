@@ -99,7 +99,7 @@ def test_a_node_without_an_append_only_file_writes_nothing() -> None:
     local.client().call("ACKJOB", job_id)
     local.run(seconds=10)
     assert local.host.disk.files == {}
-    assert local.host.disk.done.total() == 0
+    assert local.host.disk.done == {"list files of": 1}  # it looks for a log of ordered queues when it starts
 
 
 def test_a_job_is_written_when_it_has_its_copies() -> None:

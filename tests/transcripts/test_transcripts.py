@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from disqued import ordered
 from disqued.node import ROOMS
 from disqued.testing import transcript
 
@@ -21,7 +22,8 @@ def test_transcript_shows_what_happens(path: Path) -> None:
 
 def test_every_message_of_the_bus_is_in_a_transcript() -> None:
     sent = {name for path in FILES for name in MESSAGE.findall(path.read_text())}
-    assert sent == set(ROOMS.message_table.names.values())
+    without = {message.name for message in ordered.SUBSYSTEM.messages}  # elections wait by chance: see tests/ordered
+    assert sent == set(ROOMS.message_table.names.values()) - without
 
 
 @pytest.mark.parametrize(

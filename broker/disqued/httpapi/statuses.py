@@ -51,6 +51,7 @@ STATUSES: Final[Mapping[str, int]] = {
     "OOM": UNAVAILABLE,
     "MISCONF": UNAVAILABLE,
     "LOADING": UNAVAILABLE,
+    "NOQUORUM": UNAVAILABLE,
     "NOREPL": TIMED_OUT,
 }
 """By the code of an error reply (`disqued.errors`)."""
