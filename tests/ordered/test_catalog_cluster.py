@@ -85,6 +85,24 @@ def test_qnew_needs_a_catalog() -> None:
     assert "CLUSTER ORDERED INIT" in str(story.call(story.nodes[0], "QNEW", "q", "ORDERED"))
 
 
+def test_a_queue_that_is_made_as_soon_as_the_catalog_is_founded_has_all_replicas() -> None:
+    story = Story(founders=0)
+    nodes = [node.id for node in story.nodes]
+    story.cluster.lose("BEAT", count=8)
+    assert story.call(story.nodes[0], "CLUSTER", "ORDERED", "INIT", *nodes) == b"OK"
+    assert story.call(story.nodes[0], "QNEW", "q", "ORDERED") == b"OK"
+    assert len(story.room(story.nodes[0]).catalog.by_name[b"q"].replicas) == 3
+
+
+def test_qnew_waits_for_a_silent_member_only_for_a_time() -> None:
+    story = Story(4)
+    story.cluster.lose("BEAT", by=story.nodes[3])
+    story.room(story.nodes[0]).beats.pop(story.nodes[3].id)
+    began_ms = story.cluster.network.now_ms
+    assert story.call(story.nodes[0], "QNEW", "q", "ORDERED") == b"OK"
+    assert 2000 <= story.cluster.network.now_ms - began_ms < 3000
+
+
 def test_the_same_qnew_again_is_ok_and_another_one_is_refused() -> None:
     story = Story()
     story.new("q", "SINGLE", "PREFETCH", 4)

@@ -30,6 +30,8 @@ from disqued.resp.integers import parse_integer
 
 TIMEOUT_MS: Final = 10_000
 MOST_PREFETCH: Final = 65_535
+BEATS_MS: Final = 2000
+"""How long QNEW waits for reachable members that have not said which catalog they know."""
 
 
 class QNew:
@@ -104,6 +106,15 @@ def _choose(room: OrderedRoom, name: bytes, options: QNew) -> tuple[bytes, ...]:
     return choose(name, candidates, count)
 
 
+def _creation(room: OrderedRoom, name: bytes, options: QNew) -> bytes:
+    """The change of the catalog that makes the queue. Raises ReplyError if there are too few nodes."""
+    replicas = _choose(room, name, options)
+    salt = room.state.host.random_bytes(SALT_BYTES)
+    lead = first_leader(room.catalog, replicas)
+    queue_options = QueueOptions(single=options.single, prefetch=options.prefetch)
+    return pack_create(name, queue_options, replicas, lead, salt)
+
+
 def require_catalog(room: OrderedRoom) -> None:
     """Raise ReplyError unless the catalog can be changed here."""
     if not room.has_catalog:
@@ -124,6 +135,37 @@ class _Create(ClientRequest):
             self.waiting.finish(QueueExists(f"queue {shown(self.queue)} has just been made by somebody else").encode())
             return
         await_leader(self.room, self.waiting, self.queue, self.deadline_ms)
+
+
+class _Unplaced:
+    """Chooses the replicas when all reachable members have said which catalog they know, or after a time.
+
+    Soon after the catalog was founded, or after the cluster was started, there would be too few to choose from.
+    """
+
+    def __init__(self, room: OrderedRoom, waiting: Waiting, queue: bytes, options: QNew, deadline_ms: i64) -> None:
+        self._room = room
+        self._waiting = waiting
+        self._queue = queue
+        self._options = options
+        self._deadline_ms: i64 = deadline_ms
+        self._until_ms: i64 = room.state.now_ms + BEATS_MS
+
+    def look(self) -> bool:
+        """Make the queue; False if it is too early."""
+        room = self._room
+        if self._waiting.session.closed:
+            return True
+        if room.misses_beats and room.state.now_ms < self._until_ms:
+            return False
+        try:
+            data = _creation(room, self._queue, self._options)
+        except ReplyError as error:
+            self._waiting.finish(error.encode())
+            return True
+        create = _Create(room, self._waiting, self._queue, data, self._deadline_ms)
+        room.clients.client(CATALOG_GROUP).submit(create)
+        return True
 
 
 class _Known:
@@ -171,14 +213,15 @@ def qnew(state: NodeState, session: Session, args: list[bytes]) -> None:
         await_leader(room, waiting, name, deadline_ms)
         return
     _require_free(state, name, force=options.force)
-    replicas = _choose(room, name, options)
-    salt = state.host.random_bytes(SALT_BYTES)
-    lead = first_leader(room.catalog, replicas)
-    queue_options = QueueOptions(single=options.single, prefetch=options.prefetch)
-    data = pack_create(name, queue_options, replicas, lead, salt)
+    if not room.misses_beats:
+        data = _creation(room, name, options)
+        waiting = Waiting(state, session, 0)
+        waiting.begin()
+        room.clients.client(CATALOG_GROUP).submit(_Create(room, waiting, name, data, deadline_ms))
+        return
     waiting = Waiting(state, session, 0)
     waiting.begin()
-    room.clients.client(CATALOG_GROUP).submit(_Create(room, waiting, name, data, deadline_ms))
+    room.on_cron.append(_Unplaced(room, waiting, name, options, deadline_ms).look)
 
 
 def _require_free(state: NodeState, name: bytes, *, force: bool) -> None:

@@ -81,6 +81,8 @@ class OrderedRoom(Room):
         """The tasks of REDRIVE that run or ran on this node, by queue."""
         self.on_catalog: list[Callable[[], bool]] = []
         """Called when the catalog has changed, until they return True."""
+        self.on_cron: list[Callable[[], bool]] = []
+        """Called regularly, until they return True."""
         self._asked_ms: i64 = 0
         self._behind_ms: i64 = 0
         """Since when others know a newer catalog than this node; 0 while none does."""
@@ -141,6 +143,8 @@ class OrderedRoom(Room):
             self.leading.follow_settings()
             self.leading.fates.forget_old()
             self.incoming.adopt()
+            if self.on_cron:
+                self.on_cron = [look for look in self.on_cron if not look()]
 
     def cluster_reset(self) -> None:
         """Forget the ordered queues: they are the cluster's."""
@@ -310,6 +314,15 @@ class OrderedRoom(Room):
         if self._behind_ms == 0:
             self._behind_ms = now_ms
         return now_ms - self._behind_ms >= FOUNDER_BEHIND_MS
+
+    @property
+    def misses_beats(self) -> bool:
+        """Whether a reachable member has not said yet that it knows a catalog."""
+        for peer in self.state.view.reachable:
+            beat = self.beats.get(peer.id)
+            if peer.features & kinds.FEATURE_ORDERED and (beat is None or beat.catalog == NO_CATALOG):
+                return True
+        return False
 
     def candidates(self) -> list[Candidate]:
         """The nodes that may have replicas of new queues, this one included. Those that read their logs have none."""
