@@ -135,6 +135,16 @@ def test_claims_that_repeat_or_shrink_are_found() -> None:
     assert "index 30, added after 300, has claim 9, but 21 was known" in check(history)
 
 
+def test_claim_of_a_job_whose_add_was_repeated_may_be_older_than_the_answer() -> None:
+    history = history_of()
+    lost = Added(1, "p", 100)
+    history.added[0].sent_ms = history.added[0].answered_ms = 350
+    for add in (lost, history.added[0]):
+        add.key = b"key"
+    history.added.insert(0, lost)
+    assert check(history) == []
+
+
 def test_stale_claim_that_was_accepted_is_found() -> None:
     history = history_of()
     history.causes[3].append(330)
