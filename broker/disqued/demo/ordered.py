@@ -19,6 +19,7 @@ from disqued.client import (
     ConnectionLost,
     DisqueError,
     Job,
+    Loading,
     NotReplicated,
     ResponseError,
     StaleClaim,
@@ -217,7 +218,7 @@ class OrderedJobs:
                 try:
                     for job in client.get(QUEUE, timeout_ms=FETCH_TIMEOUT_MS, with_claim=True):
                         self._do(client, job, f"worker {node.number}")
-                except (ConnectionFailed, ConnectionLost):  # the node is down: its job goes to another worker
+                except (ConnectionFailed, ConnectionLost, Loading):  # the node is down: its job goes to another worker
                     self._over.wait(POLL_S)
 
     def _do(self, client: Client, job: Job, worker: str) -> None:
