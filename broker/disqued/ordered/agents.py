@@ -30,7 +30,7 @@ from disqued.orderedqueue.commands import Credit, Join, Nack
 from disqued.orderedqueue.effects import NO_CONSUMER, NODE_DOWN, OK
 
 HOLD_MS: Final = 300
-"""How long an agent waits before it asks again a group that has its node for gone."""
+"""How long an agent waits before it asks again a group that refused, or that has its node for gone."""
 CHECK_MS: Final = 2000
 """After this time, an agent without a local replica asks how many assignments there were."""
 RETURN_MS: Final = 10_000
@@ -178,6 +178,7 @@ class Agent(TurnWork):
         self._under_way = False
         result = unpack(data)
         if status != DONE:
+            self._held_ms = self._exchange.state.now_ms + HOLD_MS
             self.forget_credit()
         elif joins and result.code == OK:
             self._has_joined(result.value)
