@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from disqued.raft.message import APPEND, APPEND_REPLY, Message
 from disqued.raft.progress import PROBE, REPLICATE, SNAPSHOT
-from disqued.testing.raftcluster import BEAT_MS, SILENT_MS, RaftCluster
+from disqued.testing.raftcluster import BEAT_MS, SILENT_MS, RaftCluster, short_times
 from raft.scenes import commands, kinds, record, terms, win
 
 
@@ -36,6 +36,41 @@ def test_leader_sends_the_next_append_before_the_last_one_is_confirmed() -> None
     follower = leader.group.progress_of(b"b.0")
     assert follower is not None
     assert follower.state == REPLICATE
+
+
+def gathering() -> RaftCluster:
+    """A cluster whose leader gathers three entries while an append is not confirmed."""
+    tuning = short_times()
+    tuning.gather_entries = 3
+    return RaftCluster(tuning=tuning)
+
+
+def test_entries_that_come_one_by_one_share_an_append_while_another_is_not_confirmed() -> None:
+    cluster = gathering()
+    leader = cluster.elect("a")
+    cluster.run(50)
+    cluster.drop = lambda message: message.kind == APPEND_REPLY
+    sent = record(cluster)
+    for number in range(6):
+        leader.group.propose(b"%d" % number, cluster.now_ms)
+        cluster.work(leader)
+    assert [len(message.entries) for message in sent if message.to == b"b.0"] == [1, 3]
+    cluster.drop = None
+    cluster.run(3 * cluster.tuning.repeat_ms)
+    assert commands(cluster, "b") == [b"%d" % number for number in range(6)]
+
+
+def test_confirmation_lets_the_gathered_entries_go() -> None:
+    cluster = gathering()
+    leader = cluster.elect("a")
+    cluster.run(50)
+    sent = record(cluster)
+    for number in range(3):
+        leader.group.propose(b"%d" % number, cluster.now_ms)
+        cluster.work(leader)
+    cluster.run(50)
+    assert [len(message.entries) for message in sent if message.to == b"b.0" and message.entries] == [1, 2]
+    assert commands(cluster, "b") == [b"0", b"1", b"2"]
 
 
 def test_new_leader_probes_with_one_append_until_it_is_answered() -> None:

@@ -40,6 +40,8 @@ FILES: Final = "ordered-"
 """How the names of the files of the log begin."""
 _FIRST: Final = 1
 """The index and the term of the snapshot with which a group begins."""
+GATHER_ENTRIES: Final = 64
+"""While a follower has not confirmed what it was sent, the next append waits until it has so many entries."""
 NO_LOG: Final = bytes(8)
 
 
@@ -63,7 +65,7 @@ class Hosting(StorageListener):
         self._damaged: set[int] = set()
         """Groups whose records on this disk are damaged: this node may not have a replica under its identity."""
         self.liveness = Liveness(SILENT_MS)
-        self._tuning = Tuning()
+        self._tuning = Tuning(gather_entries=GATHER_ENTRIES)
         self.log_tuning: LogTuning | None = None
         """Limits of the log instead of those of the configuration; simulations have small segments."""
         self._identities: dict[bytes, bytes] = {}

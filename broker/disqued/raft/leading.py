@@ -308,12 +308,17 @@ class Leading:
             if follower.state == PROBE:
                 if follower.waiting:
                     break
-            elif follower.is_full(tuning.window_messages, tuning.window_bytes):
+            elif follower.is_full(tuning.window_messages, tuning.window_bytes) or self._gathers(follower):
                 break
             if not self._send_next(follower):
                 return
         if follower.poke or ((self.eager_commit or self._push) and self._misses_commit(follower)):
             self._send_empty(follower)
+
+    def _gathers(self, follower: Progress) -> bool:
+        """Whether the next append waits for more entries."""
+        core = self._core
+        return follower.has_sent and core.log.last - follower.next + 1 < core.tuning.gather_entries
 
     def _misses_commit(self, follower: Progress) -> bool:
         """Whether a follower has been sent all entries, but no append to it had the newest commit index."""

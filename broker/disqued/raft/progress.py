@@ -89,6 +89,11 @@ class Progress:
             del self._lasts[:done]
             del self._sizes[:done]
 
+    @property
+    def has_sent(self) -> bool:
+        """Whether an append with entries is not confirmed."""
+        return len(self._lasts) > 0
+
     def is_full(self, messages: i64, size: i64) -> bool:
         """Whether so many appends or so many bytes are not confirmed that the next one has to wait."""
         return len(self._lasts) >= messages or (self.window_bytes >= size and len(self._lasts) > 0)

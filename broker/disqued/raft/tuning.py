@@ -17,6 +17,8 @@ class Tuning:
         message_bytes: The most data in one append, except that it has at least one entry.
         window_messages: The most appends that a follower has not confirmed.
         window_bytes: The most data in them, except that there is at least one.
+        gather_entries: While a follower has not confirmed an append, the next one waits until there are so many
+            entries for it, so that entries that come one by one share appends and syncs; 0 to send at once.
         fetch_entries: The most entries in one request to the store.
         memory_bytes: Older entries leave memory above this.
     """
@@ -30,6 +32,7 @@ class Tuning:
         message_bytes: i64 = 256 * 1024,
         window_messages: i64 = 128,
         window_bytes: i64 = 4 * 1024 * 1024,
+        gather_entries: i64 = 0,
         fetch_entries: i64 = 512,
         memory_bytes: i64 = 1024 * 1024,
     ) -> None:
@@ -40,5 +43,6 @@ class Tuning:
         self.message_bytes: i64 = message_bytes
         self.window_messages: i64 = window_messages
         self.window_bytes: i64 = window_bytes
+        self.gather_entries: i64 = gather_entries
         self.fetch_entries: i64 = fetch_entries
         self.memory_bytes: i64 = memory_bytes
