@@ -267,3 +267,19 @@ def test_a_node_that_reads_its_log_for_long_stays_a_member_of_group_0() -> None:
     story.cluster.run(seconds=60)
     assert {story.room(other).hosting.founders.voters for other in story.nodes} == {before}
     assert {story.room(other).catalog.members for other in story.nodes} <= {(), before}
+
+
+def test_a_consumer_on_a_leader_whose_disk_takes_no_writes_waits_until_it_does() -> None:
+    """The consumer asked again at once when it was refused, within one turn that never ended."""
+    story = Story()
+    node = story.nodes[0]
+    story.new("q", "ON", node.id)
+    story.settle()
+    node.host.disk.fail(disk.APPEND)
+    story.call(node, "ADDJOB", "q", "unanswered", 500)
+    assert story.room(node).hosting.why_stopped
+    consumer = story.send(node, "GETJOB", "FROM", "q")
+    story.cluster.run(seconds=3)
+    assert consumer.waits
+    node.host.disk.repair()
+    assert bodies(consumer.reply()) == [b"unanswered"]
