@@ -45,6 +45,7 @@ class ModelConsumer:
     seen_ms: int
     named: bool = False
     credit: int = 0
+    ahead: bool = False
     assigned: int = 0
     away_ms: int = 0
     present: bool = True
@@ -138,7 +139,7 @@ class Model:
         able = [
             one
             for one in self.consumers
-            if one.present and one.credit > 0 and (prefetch == 0 or len(self.of(one)) < prefetch)
+            if one.present and (one.credit > 0 or one.ahead) and (prefetch == 0 or len(self.of(one)) < prefetch)
             if not self.options.single or one is self.active
         ]
         ready = [job for job in self.in_state("ready") if self.may_be_assigned(job)]
@@ -149,9 +150,11 @@ class Model:
             self.expire(job)
             return True
         consumer = min(able, key=lambda one: one.turn)
+        if int(job.add.retry_s) == 0 and consumer.credit == 0:
+            return False
         claim = max(self.index, self.last_claim + 1, job.claim + 1)
         self.last_claim = job.claim = consumer.turn = claim
-        consumer.credit -= 1
+        consumer.credit -= consumer.credit > 0
         consumer.assigned += 1
         job.state, job.consumer = "leased", consumer.name
         retry_s = int(job.add.retry_s)
@@ -235,6 +238,7 @@ class Model:
 
     def leave(self, consumer: ModelConsumer) -> None:
         consumer.present, consumer.credit, consumer.assigned, consumer.away_ms = False, 0, 0, 0
+        consumer.ahead = False
         self.out.parted.append(consumer.name)
         self.drop_absent()
 
@@ -250,7 +254,9 @@ class Model:
 
     def new_leader(self) -> None:
         for one in self.consumers:
-            one.credit = 0
+            if one.credit or one.ahead:
+                one.seen_ms = self.now_ms
+            one.credit, one.ahead = 0, False
 
     def add(self, add: Add, size: int) -> None:
         settings = self.settings
@@ -396,6 +402,7 @@ class Model:
         found.seen_ms, found.away_ms = self.now_ms, 0
         unseen = max(found.assigned - int(credit.seen), 0) if credit.seen >= 0 else 0
         found.credit = max(int(credit.count) - unseen, 0)
+        found.ahead = credit.ahead and self.options.single
         self.out.value = found.credit
 
     def join(self, join: commands.Join) -> None:
@@ -403,7 +410,7 @@ class Model:
             self.out.code = effects.NODE_DOWN
             return
         found = self.present(join.consumer, join.agent)
-        found.named, found.credit, found.assigned = join.named, 0, 0
+        found.named, found.credit, found.ahead, found.assigned = join.named, 0, False, 0
         self.activate()
 
     def part(self, part: commands.Part) -> None:
@@ -416,7 +423,7 @@ class Model:
             self.remove_consumer(found)
 
     def away(self, consumer: ModelConsumer) -> None:
-        consumer.credit, consumer.away_ms = 0, consumer.away_ms or self.now_ms
+        consumer.credit, consumer.ahead, consumer.away_ms = 0, False, consumer.away_ms or self.now_ms
 
     def node(self, node: commands.Node) -> None:
         if node.up:

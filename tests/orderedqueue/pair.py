@@ -189,7 +189,7 @@ class Pair:
         name = CONSUMERS[a % 3]
         agent = AGENTS[b % 2]
         if kind <= 26:
-            credit = commands.Credit(name, (1, 2, 3, 0, 10)[b % 5])
+            credit = commands.Credit(name, (1, 2, 3, 0, 10)[b % 5], ahead=b % 3 == 0)
             found = self.model.consumer(name)
             if found is not None and b % 2:
                 credit.seen = max(found.assigned - a % 2, 0)

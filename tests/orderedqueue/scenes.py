@@ -68,8 +68,8 @@ class Scene:
         self.apply(Join(consumer, agent, named=named).encode())
         return self.credit(consumer, credit)
 
-    def credit(self, consumer: bytes, count: int, seen: int = -1) -> Effects:
-        return self.apply(Credit(consumer, count, seen).encode())
+    def credit(self, consumer: bytes, count: int, seen: int = -1, *, ahead: bool = False) -> Effects:
+        return self.apply(Credit(consumer, count, seen, ahead=ahead).encode())
 
     def part(self, consumer: bytes, *, away: bool = False) -> Effects:
         return self.apply(Part(consumer, away=away).encode())

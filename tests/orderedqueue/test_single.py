@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from disqued.orderedqueue import effects as codes
-from orderedqueue.scenes import RETRY_S, Scene, claim_of, given, returned
+from disqued.orderedqueue.add import Add
+from orderedqueue.scenes import RETRY_S, TTL_S, Scene, claim_of, given, returned
 
 A = b"consumer a"
 B = b"consumer b"
@@ -130,6 +131,42 @@ def test_active_consumer_that_waits_for_jobs_stays_active() -> None:
     scene.wait(100 * TIMEOUT_MS)
     assert scene.machine.active() == A
     assert scene.machine.due_ms() == 0
+
+
+def test_waiting_consumer_stays_active_when_a_leader_begins_after_the_timeout() -> None:
+    scene = scene_of_two()
+    scene.wait(2 * TIMEOUT_MS)
+    scene.new_leader()
+    scene.credit(B, 1)
+    assert scene.machine.active() == A
+    assert given(scene.credit(A, 1)) == []
+    assert given(scene.add_effects())[0][1] == A
+
+
+def test_consumer_that_takes_jobs_ahead_gets_the_next_one_with_its_acknowledgement() -> None:
+    scene = scene_of_two(prefetch=1)
+    first, second = scene.add(), scene.add()
+    scene.credit(A, 0, ahead=True)
+    assert given(scene.ack(first)) == [(second, A)]
+    scene.credit(A, 0)
+    scene.add()
+    assert given(scene.ack(second)) == []
+
+
+def test_job_that_ends_when_it_is_assigned_is_not_assigned_ahead() -> None:
+    scene = Scene(single=True, prefetch=1)
+    scene.join(A, credit=0)
+    scene.credit(A, 0, ahead=True)
+    at_most_once = scene.add(Add(0, TTL_S))
+    later = scene.add()
+    assert given(scene.wait(1)) == []
+    assert given(scene.credit(A, 1, ahead=True)) == [(at_most_once, A), (later, A)]
+
+
+def test_job_is_assigned_ahead_in_a_single_queue_only() -> None:
+    scene = Scene(prefetch=1)
+    scene.credit(A, 0, ahead=True)
+    assert given(scene.add_effects()) == []
 
 
 def test_claim_of_the_former_consumer_is_stale() -> None:

@@ -44,7 +44,8 @@ class Consumers(Agents):
         of_group = self._agents.setdefault(int(queue.group), {})
         agent = of_group.get(name)
         if agent is None:
-            agent = Agent(self._exchange, self._clients.client(queue.group), queue.name, name)
+            ahead = queue.options.single and queue.options.prefetch == 1
+            agent = Agent(self._exchange, self._clients.client(queue.group), queue.name, name, takes_ahead=ahead)
             of_group[name] = agent
             if queue.options.single:
                 session.consumes = True
@@ -63,12 +64,14 @@ class Consumers(Agents):
             follows = group in self._exchange.replicas
             for agent in agents.values():
                 agent.ask_again(now_ms)
+                agent.let_go(now_ms)
                 if not follows:
                     agent.check(now_ms)
 
     def _end(self, agent: Agent) -> None:
         of_group = self._agents.get(int(agent.group), {})
         of_group.pop(agent.consumer, None)
+        agent.leave()
         agent.end()
         if agent.may_have_joined:
             deadline_ms = self._exchange.state.now_ms + 60_000

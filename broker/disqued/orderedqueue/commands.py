@@ -55,9 +55,12 @@ ones, waiting dead letters."""
 class Credit:
     """Say how many more jobs a consumer can take."""
 
-    def __init__(self, consumer: bytes, count: i64, seen: i64 = -1) -> None:
+    def __init__(self, consumer: bytes, count: i64, seen: i64 = -1, *, ahead: bool = False) -> None:
         self.consumer = consumer
         self.count: i64 = count
+        self.ahead = ahead
+        """Whether a consumer of a SINGLE queue also gets jobs that nobody has asked for yet, as far as PREFETCH lets
+        it. A job with RETRY 0 is not assigned in this way, because its assignment is its end."""
         self.seen: i64 = seen
         """How many jobs the consumer knows to have been assigned to it since it joined: those assigned later are
         subtracted from `count`. -1 if it does not say; `count` then is exact."""
@@ -69,6 +72,7 @@ class Credit:
         out.text(self.consumer)
         out.number(self.count)
         out.number(self.seen + 1)
+        out.flag(self.ahead)
         return out.done()
 
 
@@ -76,7 +80,8 @@ def read_credit(data: Reader) -> Credit:
     """Decode CREDIT."""
     consumer = data.text()
     count = data.number()
-    return Credit(consumer, count, data.number() - 1)
+    seen = data.number() - 1
+    return Credit(consumer, count, seen, ahead=data.flag())
 
 
 class Ack:

@@ -31,6 +31,8 @@ class Consumer:
         self.present: bool = True
         """Whether it can get jobs. One that cannot is kept while it has jobs."""
         self.credit: i64 = 0
+        self.ahead: bool = False
+        """Whether it also gets jobs that it has no credit for, in a SINGLE queue."""
         self.assigned: i64 = 0
         """How many jobs were assigned to it since it joined."""
         self.turn: i64 = 0
@@ -86,7 +88,7 @@ class ServiceQueue:
         """List the consumer as able to get a job, or not, after a change."""
         able = (
             consumer.present
-            and consumer.credit > 0
+            and (consumer.credit > 0 or consumer.ahead)
             and (self._prefetch == 0 or len(consumer.jobs) < self._prefetch)
             and (not self.single or consumer is self.active)
         )
@@ -123,10 +125,11 @@ class ServiceQueue:
         del self._able[0]
         consumer.listed = False
         consumer.turn = claim
-        consumer.credit -= 1
+        if consumer.credit > 0:
+            consumer.credit -= 1
         consumer.assigned += 1
         consumer.jobs[int(index)] = True
-        if consumer.credit > 0 and (self._prefetch == 0 or len(consumer.jobs) < self._prefetch):
+        if (consumer.credit > 0 or consumer.ahead) and (self._prefetch == 0 or len(consumer.jobs) < self._prefetch):
             self._able.append(consumer)
             consumer.listed = True
 
@@ -141,9 +144,10 @@ class ServiceQueue:
         if self.single and not consumer.jobs:
             self.watch(consumer)
 
-    def set_credit(self, consumer: Consumer, credit: i64) -> None:
+    def set_credit(self, consumer: Consumer, credit: i64, *, ahead: bool = False) -> None:
         """Set the credit of a consumer."""
         consumer.credit = credit
+        consumer.ahead = ahead and self.single
         self.refresh(consumer)
         if self.single and credit == 0:
             self.watch(consumer)
@@ -152,6 +156,7 @@ class ServiceQueue:
         """A consumer has left. It is kept while it has jobs."""
         consumer.present = False
         consumer.credit = 0
+        consumer.ahead = False
         consumer.assigned = 0
         self.refresh(consumer)
         if not consumer.jobs:

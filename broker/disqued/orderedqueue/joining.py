@@ -29,7 +29,7 @@ def credit(state: State, command: Credit, effects: Effects) -> None:
         count -= max(consumer.assigned - command.seen, 0)
     consumer.seen_ms = state.now_ms
     consumer.away_ms = 0
-    service.set_credit(consumer, max(count, 0))
+    service.set_credit(consumer, max(count, 0), ahead=command.ahead)
     effects.value = consumer.credit
 
 
@@ -95,9 +95,11 @@ def node(state: State, command: Node, effects: Effects) -> None:
 def forget_credit(state: State) -> None:
     """Take the credit of all consumers, because a new leader leads: some may have been lost with the old one.
 
-    They keep their places in the service queue, and their jobs.
+    They keep their places in the service queue, and their jobs. Those that waited for jobs get time to ask again.
     """
     for consumer in list(state.service.by_name.values()):
+        if consumer.credit > 0 or consumer.ahead:
+            consumer.seen_ms = state.now_ms
         state.service.set_credit(consumer, 0)
 
 

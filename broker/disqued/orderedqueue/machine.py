@@ -201,6 +201,11 @@ class Machine:
         found.sort()
         return found
 
+    @property
+    def joined(self) -> i64:
+        """How many consumers have joined so far; one that comes back counts again."""
+        return self._state.service.joined
+
     def consumers(self) -> list[Consumer]:
         """The consumers in the order of the service queue, to be read."""
         return self._state.service.in_order()

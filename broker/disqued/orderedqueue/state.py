@@ -142,6 +142,10 @@ class State:
             if job.expires_ms <= self.now_ms:
                 self.waiting.insert(job)
                 self.expire(job, effects)
+            elif job.profile.retry_s == 0 and consumer.credit == 0:
+                self.waiting.insert(job)  # its consumer must ask for it
+                self.timers.arm(job)
+                return
             else:
                 self._lease(job, consumer, effects)
 
