@@ -18,7 +18,6 @@ from disqued.core.runtime.counters import JOBS_ADDED
 from disqued.core.runtime.state import NodeState
 from disqued.errors import CommandSyntaxError, ReplyError
 from disqued.ordered.catalog import OrderedQueue
-from disqued.ordered.jobids import make
 from disqued.ordered.replies import error_for
 from disqued.ordered.requests import COMMAND
 from disqued.ordered.results import unpack
@@ -51,11 +50,11 @@ class _AddRequest(ClientRequest):
         if told.code != OK:
             self.waiting.finish(error_for(told).encode())
         elif told.known:
-            job_id = make(queue.word, queue.salt, told.value, told.ttl_s, told.retry_s > 0)
+            job_id = queue.job_id(told.value, told.ttl_s, told.retry_s > 0)
             self.waiting.finish(added_before(job_id, with_copies=self.with_copies))
         else:
             self.room.state.counters.add(JOBS_ADDED)
-            job_id = make(queue.word, queue.salt, told.value, self._add.ttl_s, self._add.retry_s > 0)
+            job_id = queue.job_id(told.value, self._add.ttl_s, self._add.retry_s > 0)
             quorum = len(queue.replicas) // 2 + 1
             self.waiting.finish(added(job_id, quorum, with_copies=self.with_copies))
 

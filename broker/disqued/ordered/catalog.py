@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from mypy_extensions import i64
 
-from disqued.ordered.jobids import SALT_BYTES, group_word
+from disqued.ordered.jobids import SALT_BYTES, GroupIds, group_word
 from disqued.ordered.payload import CATALOG_BYTES, NO_CATALOG
 
 CREATE: Final = "create"
@@ -72,6 +72,11 @@ class OrderedQueue:
         """The node that should lead the group."""
         self.salt = salt
         """Random bytes from which the IDs of its jobs are derived."""
+        self._ids = GroupIds(self.word, salt)
+
+    def job_id(self, index: i64, ttl_s: i64, at_least_once: bool) -> bytes:
+        """The ID of the job that the entry at this index added."""
+        return self._ids.make(index, ttl_s, at_least_once)
 
     def fields(self) -> dict[str, Any]:
         """The queue as JSON shows it."""

@@ -24,7 +24,7 @@ class CatalogMachine(Applier):
         self._changed = changed
         """Called when the catalog has changed."""
 
-    def apply(self, entry: Entry, *, leads: bool) -> bytes:  # noqa: ARG002 - the same on all replicas
+    def apply(self, entry: Entry, *, leads: bool, wanted: bool) -> bytes:  # noqa: ARG002 - the same everywhere
         """Change the catalog."""
         self._storage.log.release(0, entry.index)
         version = self.catalog.version

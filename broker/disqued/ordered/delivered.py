@@ -8,7 +8,6 @@ from mypy_extensions import i64
 
 from disqued.core.clients.blocked import CLAIM, COUNTERS, META, REQUEUE
 from disqued.ordered.catalog import OrderedQueue
-from disqued.ordered.jobids import make
 from disqued.orderedqueue.add import Add, add_head
 from disqued.orderedqueue.effects import Assigned
 from disqued.resp import writer
@@ -55,7 +54,7 @@ class Delivered:
         for field, words in ((COUNTERS, 4), (REQUEUE, 2), (CLAIM, 4), (META, 4)):
             if fields & field:
                 length += words
-        job_id = make(queue.word, queue.salt, self.index, add.ttl_s, add.retry_s > 0)
+        job_id = queue.job_id(self.index, add.ttl_s, add.retry_s > 0)
         out.append(writer.array_header(int(length)) + writer.bulk(queue.name) + writer.bulk(job_id))
         out.append(writer.bulk_header(int(add.size)))
         out.append(self._data[add.body_at :])

@@ -18,7 +18,6 @@ from disqued.core.fates.fate import DEAD, DONE, NOTHING, WAITING, Fate
 from disqued.ordered.catalog import Catalog
 from disqued.ordered.exchange import Exchange
 from disqued.ordered.jobids import group_of, index_of
-from disqued.ordered.jobids import make as make_id
 from disqued.ordered.queuemachine import QueueMachine
 from disqued.ordered.replica import Replica
 from disqued.orderedqueue.add import Add
@@ -144,7 +143,7 @@ class OrderedFates:
                 return Fate(WAITING, 0, 0, place.moves, None, None, copies)
             profile = job.profile
             queue = applier.queue
-            own_id = make_id(queue.word, queue.salt, place.index, profile.ttl_s, profile.retry_s > 0)
+            own_id = queue.job_id(place.index, profile.ttl_s, profile.retry_s > 0)
             return Fate(DEAD, 0, 0, place.moves, own_id, None, copies)
         record = machine.record(place.index)
         if record is not None:

@@ -19,7 +19,6 @@ from disqued.ordered.catalog import Catalog, OrderedQueue
 from disqued.ordered.clients import Clients
 from disqued.ordered.counters import JOBS_ADOPTED
 from disqued.ordered.exchange import Exchange
-from disqued.ordered.jobids import make
 from disqued.ordered.requests import COMMAND, DONE, Request
 from disqued.ordered.results import unpack
 from disqued.ordered.successors import add_for
@@ -52,9 +51,9 @@ class _AddRequest(Request):
         if status != DONE or result.code != OK:
             self.failed()
         elif result.known:
-            self.added(make(queue.word, queue.salt, result.value, result.ttl_s, result.retry_s > 0))
+            self.added(queue.job_id(result.value, result.ttl_s, result.retry_s > 0))
         else:
-            self.added(make(queue.word, queue.salt, result.value, self.ttl_s, self.job.retry_s > 0))
+            self.added(queue.job_id(result.value, self.ttl_s, self.job.retry_s > 0))
 
     def added(self, new_id: bytes) -> None:
         """The job is in the ordered queue, under this ID."""

@@ -23,6 +23,9 @@ from disqued.core.jobs.jobid import JOB_ID_BYTES, suffix_for
 
 SALT_BYTES: Final = 16
 _DERIVED_BYTES: Final = 6
+_DERIVED_AT_ONCE: Final = 10
+"""A digest has 64 bytes."""
+_MOST_KEPT: Final = 64
 _GROUP_FROM: Final = 2
 _GROUP_TO: Final = 10
 _CODE_FROM: Final = 11
@@ -34,14 +37,46 @@ def group_word(group: i64) -> bytes:
     return b"%08x" % group
 
 
-def make(word: bytes, salt: bytes, index: i64, ttl_s: i64, at_least_once: bool) -> bytes:
-    """The ID of the job that the entry `index` of a group added. `word` is the `group_word`."""
-    place = int(index).to_bytes(8, "big")
-    derived = blake2b(place, key=salt, digest_size=_DERIVED_BYTES).digest()
-    suffix = suffix_for(int(ttl_s), at_least_once)
-    check = crc32(suffix, crc32(derived, crc32(place, crc32(word))))
-    code = b2a_base64(place + check.to_bytes(4, "big") + derived, newline=False)
-    return b"D-" + word + b"-" + code + suffix
+class GroupIds:
+    """Makes the IDs of the jobs of one group; `word` is its `group_word`."""
+
+    def __init__(self, word: bytes, salt: bytes) -> None:
+        self._first = b"D-" + word + b"-"
+        self._salt = salt
+        self._check: i64 = crc32(word)
+        self._digests: dict[int, bytes] = {}
+        """One digest derives the IDs of several indexes in sequence."""
+        self._suffixes: dict[int, bytes] = {}
+
+    def make(self, index: i64, ttl_s: i64, at_least_once: bool) -> bytes:
+        """The ID of the job that the entry `index` added."""
+        key = int(index) // _DERIVED_AT_ONCE
+        digest = self._digests.get(key)
+        if digest is None:
+            digest = self._digest(key)
+        at = int(index) % _DERIVED_AT_ONCE * _DERIVED_BYTES
+        place = int(index).to_bytes(8, "big")
+        derived = digest[at : at + _DERIVED_BYTES]
+        suffix = self._suffixes.get(2 * int(ttl_s) + at_least_once)
+        if suffix is None:
+            suffix = self._suffix(ttl_s, at_least_once)
+        check = crc32(place + derived + suffix, self._check)
+        code = b2a_base64(place + check.to_bytes(4, "big") + derived, newline=False)
+        return self._first + code + suffix
+
+    def _digest(self, key: int) -> bytes:
+        if len(self._digests) >= _MOST_KEPT:
+            self._digests.clear()
+        digest = blake2b(key.to_bytes(8, "big"), key=self._salt).digest()
+        self._digests[key] = digest
+        return digest
+
+    def _suffix(self, ttl_s: i64, at_least_once: bool) -> bytes:
+        if len(self._suffixes) >= _MOST_KEPT:
+            self._suffixes.clear()
+        suffix = suffix_for(int(ttl_s), at_least_once)
+        self._suffixes[2 * int(ttl_s) + at_least_once] = suffix
+        return suffix
 
 
 def group_of(job_id: bytes) -> bytes:
@@ -60,7 +95,7 @@ def index_of(job_id: bytes) -> i64:
     if len(code) != 18:
         return 0
     place, check, derived = code[:8], code[8:12], code[12:]
-    expected = crc32(job_id[_CODE_TO:], crc32(derived, crc32(place, crc32(job_id[_GROUP_FROM:_GROUP_TO]))))
+    expected = crc32(place + derived + job_id[_CODE_TO:], crc32(job_id[_GROUP_FROM:_GROUP_TO]))
     if expected.to_bytes(4, "big") != check or place[0] & 0x80:
         return 0
     return int.from_bytes(place, "big")

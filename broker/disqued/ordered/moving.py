@@ -28,7 +28,6 @@ from disqued.ordered.catalog import Catalog, OrderedQueue
 from disqued.ordered.clients import Clients
 from disqued.ordered.counters import MOVES_PARKED
 from disqued.ordered.exchange import Exchange
-from disqued.ordered.jobids import make as make_id
 from disqued.ordered.reading import pack_question
 from disqued.ordered.requests import COMMAND, DONE, READ, REFUSED, Request
 from disqued.ordered.results import unpack
@@ -275,7 +274,7 @@ class GroupMoves:
             retry_s = successor.retry_s
             if result.known:
                 ttl_s, retry_s = result.ttl_s, result.retry_s
-            self._added(moving, make_id(target.word, target.salt, result.value, ttl_s, retry_s > 0))
+            self._added(moving, target.job_id(result.value, ttl_s, retry_s > 0))
         elif status == DONE:  # the machine looks for the key before it refuses: the successor is not there
             moving.doubt_ms = self._now_ms
             self._try_later(moving)

@@ -57,23 +57,6 @@ class Told(NamedTuple):
     data: bytes
 
 
-class Asked(NamedTuple):
-    """A request to the leader of a group."""
-
-    number: int
-    group: int
-    kind: int
-    data: bytes
-
-
-class Answered(NamedTuple):
-    """The answer to a request."""
-
-    number: int
-    status: int
-    data: bytes
-
-
 class Founding(NamedTuple):
     """A step in founding the catalog."""
 
@@ -135,14 +118,14 @@ def unpack_messages(payload: bytes) -> list[tuple[bytes, bytes, bytes]]:
     return found
 
 
-def pack_asked(asked: Asked) -> bytes:
+def pack_asked(number: int, group: int, kind: int, data: bytes) -> bytes:
     """One request in a PROPOSE."""
-    return _REQUEST.pack(asked.number, asked.group, asked.kind, len(asked.data)) + asked.data
+    return _REQUEST.pack(number, group, kind, len(data)) + data
 
 
-def unpack_asked(payload: bytes) -> list[Asked]:
-    """The requests in a PROPOSE. Raises MalformedPayloadError."""
-    found: list[Asked] = []
+def unpack_asked(payload: bytes) -> list[tuple[int, int, int, bytes]]:
+    """Number, group, kind and data of the requests in a PROPOSE. Raises MalformedPayloadError."""
+    found: list[tuple[int, int, int, bytes]] = []
     at = 0
     end = len(payload)
     while at < end:
@@ -152,19 +135,19 @@ def unpack_asked(payload: bytes) -> list[Asked]:
         at += _REQUEST.size
         if end - at < size:
             raise MalformedPayloadError("a PROPOSE that ends within a request")
-        found.append(Asked(number, group, kind, payload[at : at + size]))
+        found.append((number, group, kind, payload[at : at + size]))
         at += size
     return found
 
 
-def pack_answered(answered: Answered) -> bytes:
+def pack_answered(number: int, status: int, data: bytes) -> bytes:
     """One answer in a PROPOSED."""
-    return _ANSWER.pack(answered.number, answered.status, len(answered.data)) + answered.data
+    return _ANSWER.pack(number, status, len(data)) + data
 
 
-def unpack_answered(payload: bytes) -> list[Answered]:
-    """The answers in a PROPOSED. Raises MalformedPayloadError."""
-    found: list[Answered] = []
+def unpack_answered(payload: bytes) -> list[tuple[int, int, bytes]]:
+    """Number, status and data of the answers in a PROPOSED. Raises MalformedPayloadError."""
+    found: list[tuple[int, int, bytes]] = []
     at = 0
     end = len(payload)
     while at < end:
@@ -174,7 +157,7 @@ def unpack_answered(payload: bytes) -> list[Answered]:
         at += _ANSWER.size
         if end - at < size:
             raise MalformedPayloadError("a PROPOSED that ends within an answer")
-        found.append(Answered(number, status, payload[at : at + size]))
+        found.append((number, status, payload[at : at + size]))
         at += size
     return found
 

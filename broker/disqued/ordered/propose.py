@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from disqued.bus import kinds
 from disqued.core.runtime.message import Message
 from disqued.ordered.counters import MESSAGES_REFUSED
-from disqued.ordered.payload import Answered, MalformedPayloadError, pack_answered, unpack_answered, unpack_asked
+from disqued.ordered.payload import MalformedPayloadError, pack_answered, unpack_answered, unpack_asked
 from disqued.ordered.requests import NOT_LEADER
 from disqued.ordered.room import ordered_of
 
@@ -25,12 +25,12 @@ def handle_propose(state: NodeState, sender: Peer, frame: Frame) -> None:
     except MalformedPayloadError:
         state.counters.add(MESSAGES_REFUSED)
         return
-    for asked in requests:
-        replica = exchange.replicas.get(asked.group)
+    for number, group, kind, data in requests:
+        replica = exchange.replicas.get(group)
         if replica is None:
-            exchange.add(sender.id, kinds.PROPOSED, pack_answered(Answered(asked.number, NOT_LEADER, b"")))
+            exchange.add(sender.id, kinds.PROPOSED, pack_answered(number, NOT_LEADER, b""))
         else:
-            replica.accept(sender.id, asked.number, asked.kind, asked.data)
+            replica.accept(sender.id, number, kind, data)
 
 
 def handle_proposed(state: NodeState, _sender: Peer, frame: Frame) -> None:
@@ -41,10 +41,10 @@ def handle_proposed(state: NodeState, _sender: Peer, frame: Frame) -> None:
     except MalformedPayloadError:
         state.counters.add(MESSAGES_REFUSED)
         return
-    for answered in answers:
-        waiting = exchange.numbered.get(answered.number)
+    for number, status, data in answers:
+        waiting = exchange.numbered.get(number)
         if waiting is not None:
-            waiting.answer(answered.number, answered.status, answered.data)
+            waiting.answer(number, status, data)
 
 
 PROPOSE: Final[Message] = Message(

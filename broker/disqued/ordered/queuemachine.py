@@ -31,7 +31,7 @@ from disqued.orderedqueue.machine import Machine, restore
 from disqued.orderedqueue.options import QueueOptions
 from disqued.raft.entry import EMPTY, Entry
 
-_OF_CONSUMERS: Final = (commands.CREDIT, commands.JOIN, commands.PART, commands.NODE)
+_OF_LEAVING: Final = (commands.PART, commands.NODE)
 _HEAD: Final = struct.Struct(">I")
 """The length of the queue before the state of its machine."""
 
@@ -87,6 +87,8 @@ class QueueMachine(Applier):
         options = QueueOptions(queue.name, single=queue.options.single, prefetch=queue.options.prefetch)
         self.machine = Machine(options)
         self._leads: bool = False
+        self._joined: i64 = 0
+        """How many consumers had joined when it last looked at them."""
         self._missing: deque[_Missing] = deque()
         """In the order of the assignments."""
         self._fetching: bool = False
@@ -95,7 +97,7 @@ class QueueMachine(Applier):
 
     # --- entries ------------------------------------------------------------------------------------------------------
 
-    def apply(self, entry: Entry, *, leads: bool) -> bytes:
+    def apply(self, entry: Entry, *, leads: bool, wanted: bool) -> bytes:
         """Apply an entry, and carry out its effects."""
         self._leads = leads
         if entry.kind == EMPTY:
@@ -113,13 +115,13 @@ class QueueMachine(Applier):
                 self._storage.log.release(self.group, entry.index)
             if kind == ADD and effects.code == OK and effects.known is None and is_moved(entry.data):
                 self._exchange.duties.moved_in(self.group, entry.index, add_head(entry.data))
-            if kind == commands.CREDIT:
+            if kind == commands.CREDIT and wanted:
                 self._count_assigned(entry.data, effects)
             elif kind == commands.JOIN and effects.code == OK:
                 effects.value = self.machine.last_claim
             if kind == commands.NODE and effects.code == OK:
                 self._node_returned(entry.data)
-            if kind in _OF_CONSUMERS or effects.parted:
+            if self.machine.joined != self._joined or kind in _OF_LEAVING or effects.parted:
                 self._look_for_consumers()
             if kind == commands.NODE or effects.code == NODE_DOWN:
                 self.doubts_nodes = True
@@ -133,9 +135,9 @@ class QueueMachine(Applier):
         if effects.ended:
             self._exchange.duties.jobs_ended(self.group, effects.ended)
         for ended in effects.ended:
-            if not self._is_missing(ended.index):
+            if not self._missing or not self._is_missing(ended.index):
                 self._storage.log.release(self.group, ended.index)
-        return pack(effects)
+        return pack(effects) if wanted else b""
 
     def _count_assigned(self, data: bytes, effects: Effects) -> None:
         """Have the result of a CREDIT say how many jobs were assigned to the consumer so far."""
@@ -162,6 +164,7 @@ class QueueMachine(Applier):
     def _look_for_consumers(self) -> None:
         """See whether other nodes have consumers: their replicas must learn at once what is committed."""
         own = self._exchange.node_id
+        self._joined = self.machine.joined
         self.eager = any(node_of(consumer.name) != own for consumer in self.machine.consumers())
 
     # --- jobs ---------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from disqued.errors import CommandSyntaxError
 from disqued.ordered.catalog import OrderedQueue
 from disqued.ordered.delivered import Delivered
 from disqued.ordered.deliverypayload import pack_delivery
-from disqued.ordered.jobids import index_of, make
+from disqued.ordered.jobids import index_of
 from disqued.ordered.successors import job_of
 from disqued.orderedqueue.add import add_head
 from disqued.orderedqueue.effects import Assigned
@@ -222,7 +222,7 @@ class Reading:
                 self.missing.append(index)
                 continue
             add = add_head(entry.data)
-            job_id = make(self._queue.word, self._queue.salt, index, add.ttl_s, add.retry_s > 0)
+            job_id = self._queue.job_id(index, add.ttl_s, add.retry_s > 0)
             parts += (b"*3\r\n", bulk(self._queue.name), bulk(job_id), bulk(entry.data[add.body_at :]))
         return b"".join(parts)
 

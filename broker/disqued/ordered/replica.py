@@ -20,7 +20,7 @@ from disqued.ordered.changing import DONE as DONE_CHANGING
 from disqued.ordered.changing import LEAD_AGAIN_MS, has_caught_up, lags, lead_back, next_step
 from disqued.ordered.counters import COMMIT_TIME, ELECTIONS, PROPOSALS
 from disqued.ordered.exchange import Exchange, GroupReplica, log_of, node_of
-from disqued.ordered.payload import Answered, pack_answered, pack_messages
+from disqued.ordered.payload import pack_answered, pack_messages
 from disqued.ordered.requests import COMMAND, DONE, NOT_LEADER, READ, REFUSED, UNKNOWN
 from disqued.ordered.snapshotpayload import Part
 from disqued.ordered.storage import TO_APPLY, TO_COPY, TO_DELIVER, TO_READ, TO_SEND, Storage
@@ -72,8 +72,8 @@ class Applier:
     doubts_nodes: bool = False
     """Whether the leader must look again which nodes are there (`watch_nodes`): it may have looked too early."""
 
-    def apply(self, entry: Entry, *, leads: bool) -> bytes:
-        """Apply a command. Returns the result for the node that proposed it."""
+    def apply(self, entry: Entry, *, leads: bool, wanted: bool) -> bytes:
+        """Apply a command. Returns the result for the node that proposed it, if it is `wanted`."""
         raise NotImplementedError
 
     def read(self, question: bytes, entries: dict[int, Entry]) -> tuple[bytes, list[int]]:
@@ -237,7 +237,7 @@ class Replica(GroupReplica):
 
     def _answer(self, origin: bytes, number: i64, status: i64, data: bytes) -> None:
         if origin:
-            self._exchange.add(origin, kinds.PROPOSED, pack_answered(Answered(int(number), int(status), data)))
+            self._exchange.add(origin, kinds.PROPOSED, pack_answered(int(number), int(status), data))
             return
         waiting = self._exchange.numbered.get(int(number))
         if waiting is not None:
@@ -414,7 +414,7 @@ class Replica(GroupReplica):
             self._installing = batch.restore.index
             self._persisted = batch.ticket
         elif batch.writes:
-            self._storage.wrote(self, batch.ticket)
+            self._storage.wrote(self, batch.ticket, relaxed=batch.relaxed)
         if batch.messages:
             self._send(batch.messages)
         self._committed = batch.committed
@@ -480,13 +480,13 @@ class Replica(GroupReplica):
 
     def _apply_one(self, entry: Entry, *, leads: bool) -> None:
         result = b""
+        proposal = self._proposals.pop(int(entry.index), None)
         if entry.kind == MEMBERS:
             self._storage.log.release(self.group, entry.index)
         else:
-            result = self.applier.apply(entry, leads=leads)
+            result = self.applier.apply(entry, leads=leads, wanted=proposal is not None)
             if entry.kind == EMPTY and leads:
                 self._watch = True
-        proposal = self._proposals.pop(int(entry.index), None)
         if proposal is None:
             return
         if proposal.term == entry.term:

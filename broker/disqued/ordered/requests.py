@@ -23,7 +23,7 @@ from disqued.core.cluster.peer import Link
 from disqued.core.timers.alarm import Alarm
 from disqued.ordered.counters import REQUEST_TIME, WITHOUT_LEADER
 from disqued.ordered.exchange import Answered, Exchange, node_of
-from disqued.ordered.payload import Asked, pack_asked
+from disqued.ordered.payload import pack_asked
 
 COMMAND: Final = 0
 """The data is a command of the machine; the answer has its result."""
@@ -187,8 +187,8 @@ class GroupClient(Answered):
         for request in requests:
             if not request.over:
                 self._number(request, link)
-                asked = Asked(int(request.number), int(self.group), int(request.kind), request.data)
-                self._exchange.add(target, kinds.PROPOSE, pack_asked(asked))
+                part = pack_asked(int(request.number), int(self.group), int(request.kind), request.data)
+                self._exchange.add(target, kinds.PROPOSE, part)
 
     def _number(self, request: Request, link: Link | None) -> None:
         number = self._exchange.next_number()

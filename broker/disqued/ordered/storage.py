@@ -77,6 +77,8 @@ class Storage(LogOwner):
         self.log = RaftLog(host, self, tuning)
         self._turn: list[tuple[GroupReplica, i64]] = []
         """The batches that were written in this turn."""
+        self._relaxed: bool = True
+        """Whether nobody waits for the sync of one of them."""
         self._writes: bool = False
         """Whether there is more to write than batches."""
         self._flushes: deque[_Written] = deque()
@@ -86,19 +88,22 @@ class Storage(LogOwner):
         self._safe: i64 = 0
         """The last ticket that is synced."""
 
-    def wrote(self, replica: GroupReplica, ticket: i64) -> None:
-        """The writes of a batch were handed to the log."""
+    def wrote(self, replica: GroupReplica, ticket: i64, *, relaxed: bool) -> None:
+        """The writes of a batch were handed to the log; nobody waits for their sync if they are `relaxed`."""
         self._turn.append((replica, ticket))
+        self._relaxed = self._relaxed and relaxed
 
     def flush(self) -> None:
         """The turn ends: write everything."""
         if not self._turn and not self._writes:
             return
-        self._writes = False
         written = _Written()
         written.batches = self._turn
+        relaxed = self._relaxed and not self._writes
         self._turn = []
-        written.ticket = self.log.flush(self._exchange.state.now_ms)
+        self._writes = False
+        self._relaxed = True
+        written.ticket = self.log.flush(self._exchange.state.now_ms, relaxed=relaxed)
         self._flushes.append(written)
         self._confirm()
 

@@ -37,7 +37,6 @@ from disqued.moves.deadletters import reason_of
 from disqued.moves.successor import life_s, make, successor_id
 from disqued.ordered.catalog import OrderedQueue
 from disqued.ordered.jobids import index_of
-from disqued.ordered.jobids import make as make_id
 from disqued.orderedqueue.add import MOST_CLAIM, Add, add_head
 from disqued.orderedqueue.effects import EXPIRED, LIMIT, MOVED, REJECTED, Move
 
@@ -73,7 +72,7 @@ def job_of(queue: OrderedQueue, index: i64, created_ms: i64, data: bytes, move: 
     claim: i64 = add.claim if move is None else max(move.claim, add.claim)
     if claim > 0:
         values[CLAIM] = i64_value(int(claim))
-    job_id = make_id(queue.word, queue.salt, index, add.ttl_s, add.retry_s > 0)
+    job_id = queue.job_id(index, add.ttl_s, add.retry_s > 0)
     copies = len(queue.replicas) if add.retry_s > 0 else 1
     ctime: i64 = created_ms * CTIMES_PER_MS
     job = Job(

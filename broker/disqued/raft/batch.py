@@ -3,7 +3,8 @@
 The driver works in the order of the fields:
 
 1. Write `hard`, `restore` and `entries`, and sync them. Then call `Group.persisted` with the ticket. Writes of several
-   batches and groups may share a sync, but they take effect in the order of the batches.
+   batches and groups may share a sync, but they take effect in the order of the batches. If the batch is `relaxed`, the
+   sync may come some milliseconds later: nothing waits for it.
 2. Send `messages`. They do not wait for the writes of this batch.
 3. Apply the entries up to `committed`. They may be applied before they are synced here, because a quorum has them.
 4. Answer `reads` when the entries up to their index are applied.
@@ -35,6 +36,7 @@ class Batch:
         fetches: The first and the last index of entries wanted from the store, for `Group.fetched`.
         snapshots: SNAPSHOT messages, to send together with the bytes of the snapshot. If the store has a newer one
             by then, the driver replaces `snapshot` of the message. The driver calls `Group.snapshot_sent`.
+        relaxed: The entries are those of a leader whose followers commit without it, as they did until now.
         changed: Whether role, leader, term or members differ from the batch before.
         role, leader, term: As of now. No leader is `b""`.
     """
@@ -49,6 +51,7 @@ class Batch:
         self.reads: list[tuple[i64, i64]] = []
         self.fetches: list[tuple[i64, i64]] = []
         self.snapshots: list[Message] = []
+        self.relaxed: bool = False
         self.changed: bool = False
         self.role: i64 = 0
         self.leader: bytes = b""

@@ -336,6 +336,8 @@ class Group:
         batch.restore = restore
         if core.hard_is_due:
             batch.hard = HardState(core.term, core.vote)
+        elif restore is None and core.role == LEADER:
+            batch.relaxed = self._leading.is_followed
         core.ticket = ticket
         core.outbox = []
         batch.reads = self._reads.results

@@ -228,6 +228,16 @@ class Leading:
                 count += 1
         return count >= self._quorum
 
+    @property
+    def is_followed(self) -> bool:
+        """Whether a quorum without this replica has synced what is committed, so that its own syncs were not needed."""
+        committed: i64 = self._core.committed
+        count: i64 = 0
+        for follower in self._voters:
+            if follower.match >= committed and follower.state == REPLICATE:
+                count += 1
+        return count >= self._quorum
+
     def poke(self, replica: bytes) -> None:
         """Send an append to a follower that does not know its leader, or whose node was away."""
         follower = self._by_replica.get(replica)

@@ -55,6 +55,8 @@ class Appender:
         """The number of the next segment."""
         self.due: bool = False
         """Whether the open frame should be written."""
+        self._relaxed: bool = False
+        """Whether its sync may wait then."""
         self._builder = FrameBuilder()
 
     @property
@@ -71,6 +73,11 @@ class Appender:
     def last_frame(self) -> i64:
         """The number of the last frame that has records: the open one unless it is empty."""
         return max(self._builder.number - 1, 0) if self._builder.empty else self._builder.number
+
+    def want_written(self, *, relaxed: bool = False) -> None:
+        """Have the open frame written; its sync may wait if all who want it written say so (`relaxed`)."""
+        self._relaxed = relaxed and (self._relaxed or not self.due)
+        self.due = True
 
     def add(self, kind: i64, sub: i64, group: i64, term: i64, index: i64, time_ms: i64, payload: bytes) -> i64:
         """Add a record; returns its place, or 0 if the log is out of service."""
@@ -110,9 +117,11 @@ class Appender:
         segment = builder.segment
         assert segment is not None, "a frame was begun"
         frame = builder.close(self.writer.offset_synced(segment))
+        frame.relaxed = self._relaxed
         self.writer.queue.append(frame)
         segment.last_frame = frame.number
         self.due = False
+        self._relaxed = False
         if frame.end >= self._tuning.segment_bytes:
             self.roll([])
         else:

@@ -312,7 +312,7 @@ class RaftLog(DiskOwner):
             log = self._groups.get(number)
             if log is not None:
                 self._appender.add_state(log)  # which says that it is damaged
-                self._appender.due = True
+                self._appender.want_written()
                 self._owner.damaged(number, "a record of the ordered log cannot be read")
 
     # --- turns --------------------------------------------------------------------------------------------------------
@@ -322,17 +322,22 @@ class RaftLog(DiskOwner):
         self._now_ms = now_ms
         self._advance()
 
-    def flush(self, now_ms: i64) -> i64:
+    def flush(self, now_ms: i64, *, relaxed: bool = False) -> i64:
         """End a turn: have what was added written and synced. Returns a ticket for `LogOwner.persisted`.
 
-        If nothing was added the ticket is an earlier one, which may be persisted already (`safe`).
+        If nothing was added the ticket is an earlier one, which may be persisted already (`safe`). If nobody waits for
+        the sync (`relaxed`) it may come later, with that of another turn.
         """
         self._now_ms = now_ms
-        self._snapshots.write()
+        if not self._snapshots.idle:
+            relaxed = False
+            self._snapshots.write()
         appender = self._appender
         if not appender.empty:
-            appender.due = True
+            appender.want_written(relaxed=relaxed)
         ticket = appender.last_frame
+        if not relaxed and self._tuning.sync_always:
+            self._writer.want_synced(ticket)
         self._advance()
         return ticket
 
@@ -394,7 +399,7 @@ class RaftLog(DiskOwner):
             return False
         if not self._snapshots.idle and writer.idle:
             self._snapshots.write()
-            appender.due = True
+            appender.want_written()
             return True
         if self._rewriter.step():
             if self._rewriter.damaged:

@@ -178,7 +178,7 @@ class Rewriter:
         before = appender.last_frame
         scanner.feed(b"".join(work.data), work.file_bytes)
         if not appender.empty or appender.last_frame != before:
-            appender.due = True
+            appender.want_written()
             self._frame = appender.last_frame
             appender.writer.want_synced(self._frame)
         return True
@@ -189,7 +189,7 @@ class Rewriter:
         segment.leaving = True
         appender.add_released()
         if not appender.empty:
-            appender.due = True
+            appender.want_written()
         self._removals.append(_Removal(segment, appender.last_frame))
         appender.writer.want_synced(appender.last_frame)
 

@@ -2,6 +2,8 @@
 
 What is added while a write or a sync is under way is gathered into the next frame, so it shares the next sync. Which
 frames are safe depends on the policy: with `always` those that were synced, with `everysec` those that were written.
+With `always`, a sync follows each write, unless nobody waits for the frame (`relaxed`): then it follows after 10 ms, or
+together with a frame that somebody waits for.
 
 A write that fails leaves nothing in the file. It is repeated each second, and later frames wait for it, so the order
 stays. After a sync that failed nothing is written any more: systems take unwritten pages for written ones, and a
@@ -24,6 +26,8 @@ from disqued.raftlog.tuning import LogTuning
 
 RETRY_MS: Final = 1000
 SYNC_MS: Final = 1000
+RELAXED_MS: Final = 10
+"""The longest time until a relaxed frame is synced."""
 _NEVER_MS: Final = 0
 
 
@@ -51,6 +55,8 @@ class Writer:
         self.synced_offset: i64 = 0
         """Up to where the open segment is synced."""
         self._sync_began_ms: i64 = 0
+        self._sync_due_ms: i64 = 0
+        """When to sync what was written, if nothing asks for it before."""
         self._must_sync: i64 = 0
         """The number of a frame that must be synced at once, whatever the policy."""
         self.blocked = ""
@@ -76,7 +82,7 @@ class Writer:
         """Whether nothing is under way, and what was written is as safe as it will be for now."""
         if self._work is not None or self._sync is not None or self.failure or self.blocked:
             return False
-        return self.synced == self.written or not (self._tuning.sync_always or self.synced < self._must_sync)
+        return self.synced == self.written or self.synced >= self._must_sync
 
     @property
     def wake_ms(self) -> i64:
@@ -85,9 +91,7 @@ class Writer:
             return _NEVER_MS
         if self.blocked:
             return self._failed_ms + RETRY_MS
-        if not self._tuning.sync_always and self.synced < self.written:
-            return self._sync_began_ms + SYNC_MS
-        return _NEVER_MS
+        return self._sync_due_ms if self.synced < self.written else _NEVER_MS
 
     def offset_synced(self, segment: Segment) -> i64:
         """Up to where a segment is synced, as a frame in it may say."""
@@ -128,9 +132,7 @@ class Writer:
             if self._written_offset - self.synced_offset >= self._tuning.frame_bytes:
                 return True
             return self.queue[0].segment is not self._file
-        if self._tuning.sync_always or self.synced < self._must_sync:
-            return True
-        return now_ms >= self._sync_began_ms + SYNC_MS
+        return self.synced < self._must_sync or now_ms >= self._sync_due_ms
 
     def _write(self, now_ms: i64) -> None:
         """Write the next frame, or make its file."""
@@ -149,10 +151,12 @@ class Writer:
         file = self._file
         assert file is not None, "something was written"
         work = DiskWork(disk.SYNC, file.name, self._owner)
+        work.quick = self._tuning.sync_always
         self._sync = work
         self._syncing = self.written
         self._syncing_offset = self._written_offset
         self._sync_began_ms = now_ms
+        self._sync_due_ms = 0
         self._disk.start(work)
         if work.finished:
             self.done(work, now_ms)
@@ -182,9 +186,19 @@ class Writer:
                 self.failure = f"{work.name} exists and was not listed"
         else:
             frame = self.queue.popleft()
-            self.written = frame.number
-            self._written_offset = frame.end
+            self._note_written(frame, now_ms)
         return True
+
+    def _note_written(self, frame: Frame, now_ms: i64) -> None:
+        """Decide when to sync the frame."""
+        self.written = frame.number
+        self._written_offset = frame.end
+        if not self._tuning.sync_always:
+            self._sync_due_ms = self._sync_began_ms + SYNC_MS
+        elif not frame.relaxed:
+            self.want_synced(frame.number)
+        elif self._sync_due_ms == 0:
+            self._sync_due_ms = now_ms + RELAXED_MS
 
     def _opened(self, segment: Segment) -> None:
         """Continue in a new file."""

@@ -1,8 +1,13 @@
 """The disk of the server: which thread does which work on files, and in which order.
 
-The event loop never waits for the disk. It appends by itself while no thread works, because copying bytes into the
+The event loop never waits for a slow disk. It appends by itself while no thread works, because copying bytes into the
 page cache takes a tenth of the time of a thread. While a thread works (mainly a sync, during which the kernel may block
-writers), or after a slow write, threads also append, until that is fast again. Threads do all other work.
+writers), or after a slow write, threads also append, until that is fast again.
+
+The loop also does the syncs that are marked as `quick`, after the output of the turn has left: a sync of a fast disk
+takes less time than a thread needs to begin and to report, and both are CPU time. When they take longer than a
+millisecond on average, threads do them for a second, and for twice as long each time that the next attempt is slow
+again. Threads do all other work.
 
 Work on one file is done in order, except that an append does not wait for a sync. Threads are daemons and started on
 demand: a system call that hangs delays neither other files nor the end of the process.
@@ -27,6 +32,13 @@ DIRECT_BYTES: Final = 1 << 20
 """Larger writes are done by a thread: copying would block the event loop for too long."""
 SLOW_NS: Final = 5_000_000
 """A write that takes longer has waited for the disk."""
+QUICK_NS: Final = 1_000_000
+"""If syncs take longer on average, they are better done by threads."""
+FIRST_PAUSE_NS: Final = 1_000_000_000
+LONGEST_PAUSE_NS: Final = 64_000_000_000
+"""How long threads do the quick syncs then."""
+AVERAGED: Final = 8
+"""About how many syncs are in the average."""
 
 
 class Line:
@@ -94,6 +106,30 @@ class Worker(Thread):
             self._hand_in(self, work)
 
 
+class QuickSyncs:
+    """Decides whether the event loop does the next quick sync."""
+
+    def __init__(self) -> None:
+        self._average_ns = 0
+        self._from_ns = 0
+        """Until then threads do them."""
+        self._pause_ns = FIRST_PAUSE_NS
+
+    def allowed(self, now_ns: int) -> bool:
+        """Whether the loop may do one now."""
+        return now_ns >= self._from_ns
+
+    def took(self, began_ns: int, ended_ns: int) -> None:
+        """The loop has done one. A single slow one does not count for more than `SLOW_NS`."""
+        self._average_ns += (min(ended_ns - began_ns, SLOW_NS) - self._average_ns) // AVERAGED
+        if self._average_ns > QUICK_NS:
+            self._from_ns = ended_ns + self._pause_ns
+            self._pause_ns = min(2 * self._pause_ns, LONGEST_PAUSE_NS)
+            self._average_ns = QUICK_NS
+        elif self._average_ns < QUICK_NS // 2:
+            self._pause_ns = FIRST_PAUSE_NS
+
+
 class FileDisk:
     """Implements `disqued.core.host.disk.Disk`.
 
@@ -110,6 +146,9 @@ class FileDisk:
         self._handed_in: SimpleQueue[tuple[Worker, DiskWork]] = SimpleQueue()
         self._unreported: deque[DiskWork] = deque()
         """Work that finished while `perform` waited for other work."""
+        self._quick = QuickSyncs()
+        self._next: deque[tuple[DiskWork, OpenFile]] = deque()
+        """Syncs that the event loop does when it has finished this turn."""
         self._loop: AbstractEventLoop | None = None
         self._done: Callable[[DiskWork], None] | None = None
 
@@ -145,8 +184,10 @@ class FileDisk:
         Earlier work on the same file finishes first; `Node.disk_done` is called for it when the loop runs.
         """
         self._enter(work)
+        while self._next:
+            self._unreported.append(self._sync_next())
         while not work.finished:
-            done = self._end(*self._handed_in.get())
+            done = self._take_back(*self._handed_in.get())
             if done is not work:
                 self._unreported.append(done)
         if self._unreported and self._loop is not None:
@@ -176,6 +217,11 @@ class FileDisk:
         lines = [self._lines[name] for name in self._names(work)]
         if not all(line.lets(work) for line in lines):
             return False
+        if work.quick and self._loop is not None and self._quick.allowed(monotonic_ns()):
+            lines[0].take()
+            self._next.append((work, lines[0].file))
+            self._loop.call_soon(self._sync_quickly)
+            return True
         if self._free:
             worker = self._free.pop()
         else:
@@ -186,6 +232,20 @@ class FileDisk:
         self._running += 1
         worker.give(work, lines[0].file, lines[1].file if len(lines) > 1 else None)
         return True
+
+    def _sync_quickly(self) -> None:
+        """Do a sync in the event loop, and report it. `perform` may have done it already."""
+        if self._next:
+            self._tell(self._sync_next())
+
+    def _sync_next(self) -> DiskWork:
+        """Do the first sync that waits for the event loop."""
+        work, file = self._next.popleft()
+        began_ns = monotonic_ns()
+        do(work, file, None)
+        self._quick.took(began_ns, monotonic_ns())
+        self._end(work)
+        return work
 
     def _hand_in(self, worker: Worker, work: DiskWork) -> None:
         """Report finished work; called by threads."""
@@ -199,18 +259,23 @@ class FileDisk:
         while self._unreported:
             self._tell(self._unreported.popleft())
         while not self._handed_in.empty():
-            self._tell(self._end(*self._handed_in.get()))
+            self._tell(self._take_back(*self._handed_in.get()))
 
     def _tell(self, work: DiskWork) -> None:
         if self._done is not None:
             self._done(work)
 
-    def _end(self, worker: Worker, work: DiskWork) -> DiskWork:
-        """Mark work as finished, and start what waited for it."""
+    def _take_back(self, worker: Worker, work: DiskWork) -> DiskWork:
+        """A thread has finished work, and is free."""
         self._free.append(worker)
         self._running -= 1
         if work.verb == disk.APPEND and work.direct:
             self._slow = worker.spent_ns > SLOW_NS
+        self._end(work)
+        return work
+
+    def _end(self, work: DiskWork) -> None:
+        """Mark work as finished, and start what waited for it."""
         names = self._names(work)
         for name in names:
             self._lines[name].end(work)
@@ -219,4 +284,3 @@ class FileDisk:
             self._schedule(name)
             if self._lines[name].over:
                 del self._lines[name]
-        return work

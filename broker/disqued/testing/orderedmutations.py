@@ -78,9 +78,9 @@ def _keep_credit(state: State) -> None:
     del state
 
 
-def _release_assigned(self: QueueMachine, entry: Entry, *, leads: bool) -> bytes:
+def _release_assigned(self: QueueMachine, entry: Entry, *, leads: bool, wanted: bool) -> bytes:
     """Release the bodies of jobs when they are assigned."""
-    result = _apply(self, entry, leads=leads)
+    result = _apply(self, entry, leads=leads, wanted=wanted)
     for consumer in self.machine.consumers():
         for index in sorted(consumer.jobs):
             self._storage.log.release(self.group, index)
@@ -112,10 +112,10 @@ def _flush_and_confirm(self: Storage) -> None:
         self._confirm()
 
 
-def _own_time(self: QueueMachine, entry: Entry, *, leads: bool) -> bytes:
+def _own_time(self: QueueMachine, entry: Entry, *, leads: bool, wanted: bool) -> bytes:
     """Take the time from the clock of the node instead of the entry."""
     now_ms = self._exchange.state.now_ms
-    return _apply(self, Entry(entry.term, entry.index, now_ms, entry.kind, entry.data), leads=leads)
+    return _apply(self, Entry(entry.term, entry.index, now_ms, entry.kind, entry.data), leads=leads, wanted=wanted)
 
 
 def _ack_without_claims(state: State, command: Ack, effects: Effects) -> None:

@@ -125,7 +125,7 @@ class GroupTruth:
     def _advance(self, machine: Machine, entry: Entry, now_ms: int) -> None:
         if entry.kind == EMPTY:
             effects = machine.new_leader(entry.index, entry.time_ms)
-            if any(consumer.credit > 0 for consumer in machine.consumers()):
+            if any(consumer.credit > 0 or consumer.ahead for consumer in machine.consumers()):
                 self._report(f"a consumer of {self} has credit at the first entry {entry.index} of a leader")
         else:
             self._note_command(machine, entry.data)
@@ -281,11 +281,11 @@ class WatchedApplier(Applier):
         if int(self.machine.index) > 0:
             self._group.reached(int(self.machine.index), self.machine.digest(), self._who)
 
-    def apply(self, entry: Entry, *, leads: bool) -> bytes:
+    def apply(self, entry: Entry, *, leads: bool, wanted: bool) -> bytes:
         """Apply an entry, and check the state after it."""
         self._truth.entries += 1
         self._group.applies(entry, self._who, self._truth.clock())
-        result = self.inner.apply(entry, leads=leads)
+        result = self.inner.apply(entry, leads=leads, wanted=wanted)
         self.eager = self.inner.eager
         if isinstance(self.inner, CatalogMachine):
             self._group.reached(int(entry.index), self.inner.catalog.encode(), self._who)

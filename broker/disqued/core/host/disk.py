@@ -1,8 +1,8 @@
 """Files as the node sees them: it starts work on a file, and the owner of the work is told when it is done.
 
-The node never waits for a disk. It starts a `DiskWork` (`Disk.start`) and continues; finished work is returned through
-`Node.disk_done`, but for work that is finished when `start` returns. Work on one file is done in the order in which it
-was started, but that an APPEND does not wait for a SYNC. The server does it with system calls and threads, the
+The node never waits for a slow disk. It starts a `DiskWork` (`Disk.start`) and continues; finished work is returned
+through `Node.disk_done`, but for work that is finished when `start` returns. Work on one file is done in the order in
+which it was started, but that an APPEND does not wait for a SYNC. The server does it with system calls and threads, the
 simulator in memory and with faults.
 """
 
@@ -71,6 +71,8 @@ class DiskWork:
         self.size: i64 = 0
         self.direct: bool = True
         """Whether a short APPEND may be done at once; not for a file that may be on another, slower disk."""
+        self.quick: bool = False
+        """Whether the node may wait for this SYNC while the disk needs less than a millisecond for one."""
         self.finished: bool = False
         self.spent_ms: i64 = 0
         """How long `start` took, if it is finished then."""
