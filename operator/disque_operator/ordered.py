@@ -22,7 +22,7 @@ from typing import Final
 
 from disque_operator.actions import Command
 from disque_operator.apivalues import Json
-from disque_operator.decisions import NOTHING, Decision, Note, problem, progress
+from disque_operator.decisions import IDLE_S, NOTHING, Decision, Note, problem, progress
 from disque_operator.declared import Verdict
 from disque_operator.members import ClusterView, Member
 
@@ -35,6 +35,10 @@ MOST_LISTED: Final = 20
 """How many queues the status lists."""
 _PROBLEMS: Final = frozenset({"CatalogLost", "TwoCatalogs"})
 """Reasons for which an administrator must act."""
+_PASSING: Final = frozenset({"Waiting", "NoLeader", "MovingReplicas"})
+"""Reasons that brokers end, which no watch reports."""
+_PASSING_S: Final = 5.0
+"""Seconds until the next round meanwhile."""
 
 
 def founders(view: ClusterView) -> tuple[Member, ...]:
@@ -138,6 +142,12 @@ def decide(view: ClusterView) -> Decision:
     command = Command(chosen[0].name, ids[0], ("CLUSTER", "ORDERED", "INIT", *ids), "no member knows a catalog")
     note: Note = progress("FoundingCatalog", found.message, "Applying")
     return Decision((command,), (note,))
+
+
+def again_s(view: ClusterView) -> float:
+    """Return the seconds until the next round, as far as ordered queues are concerned."""
+    found = verdict(view)
+    return _PASSING_S if found is not None and found.reason in _PASSING else IDLE_S
 
 
 def state(view: ClusterView) -> Json:

@@ -88,7 +88,7 @@ def plan(spec: Spec, observed: Observed, now_s: float, fresh_password: str) -> P
         decided.decision.actions,
         fresh_status,
         events(observed.status, fresh_status, decided.decision.actions),
-        _again_s(decided.decision, paused=spec.paused),
+        min(_again_s(decided.decision, paused=spec.paused), ordered.again_s(view)),
         decided.turn,
     )
 

@@ -319,3 +319,15 @@ def test_lost_replica_is_reported_until_it_is_replaced() -> None:
     view = with_queues(base, replace(group(base, "orders", 0, 1), replicas=(*ids(base, 0, 1), "id-lost")))
     assert reported(view, "OrderedReady") == ("True", "MovingReplicas")
     assert commands(view) == [], "the brokers replace it"
+
+
+# --- rounds -----------------------------------------------------------------------------------------------------------
+
+
+def test_next_round_comes_sooner_while_brokers_change_what_no_watch_reports() -> None:
+    base = enabled(at_rest(4))
+    settled = with_queues(base, group(base, "orders", 0, 1, 2))
+    moving = with_queues(base, replace(group(base, "orders", 0, 1, 2), settled=False))
+    leaderless = with_queues(base, group(base, "orders", 0, 1, 2, leader=None))
+    starting = enabled(at_rest(), uptime_s=3)
+    assert [planned(view).again_s for view in (settled, moving, leaderless, starting)] == [30.0, 5.0, 5.0, 5.0]
