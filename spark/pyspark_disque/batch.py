@@ -16,10 +16,11 @@ from pyspark.sql.datasource import DataSourceReader, EqualTo, Filter, In, InputP
 
 from disqued.client import ConnectionFailed
 from pyspark_disque.clock import Clock, RetryDeadline
-from pyspark_disque.columns import check_columns
+from pyspark_disque.columns import check_columns, display_name
 from pyspark_disque.consume import ConsumeTask, plan_consume, run_consume
 from pyspark_disque.jobreader import Backlog, JobReader
 from pyspark_disque.options import Options
+from pyspark_disque.optionvalues import BadOption
 from pyspark_disque.snapshot import ScanFilter, ScanTask, plan_scan, run_scan
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ class BatchReader(DataSourceReader):
         reader = JobReader(self._options, clock)
         try:
             backlog = _whole_backlog(reader, RetryDeadline(self._options.give_up_after_s, clock))
+            if not self._options.consume:
+                _refuse_ordered(reader, backlog)
         finally:
             reader.close()
         plan = plan_consume if self._options.consume else plan_scan
@@ -67,6 +70,20 @@ class FilteringReader(BatchReader):
         for condition in filters:
             self._scan_filter = _narrow(self._scan_filter, condition)
         return filters
+
+
+def _refuse_ordered(reader: JobReader, backlog: Backlog) -> None:
+    """Refuse to leave jobs out of a snapshot: the nodes do not list the jobs of ordered queues.
+
+    Raises:
+        BadOption: a queue is ordered.
+    """
+    names = reader.options.queue_names() or [name for lengths in backlog.lengths.values() for name in lengths]
+    for name in sorted(reader.ordered_among(names)):
+        raise BadOption(
+            f"{display_name(name)!r} is an ordered queue, of which there are no snapshots; read it as a stream, or "
+            "with the option consume"
+        )
 
 
 def _narrow(scan_filter: ScanFilter, condition: Filter) -> ScanFilter:

@@ -125,7 +125,7 @@ class Brokers:
 
 _RETRYABLE: Final = (
     "NOREPL", "NOPARENT", "PAUSED", "MAXLEN", "LEAVING", "CLOCK", "OOM", "LOADING", "MISCONF",
-    "ERR max number of clients reached",
+    "NOQUORUM", "ERR max number of clients reached",
 )  # fmt: skip
 """Prefixes of temporary errors."""
 

@@ -4,6 +4,9 @@ The reader first asks every node for the lengths of its queues, then leases from
 a busy node cannot starve another one. It does not ask a node that failed to answer again before a pause that grows with
 each failure, so a node that hangs costs a few seconds and not every batch. This module does not know Spark.
 
+Every node serves the whole of an ordered queue. So the reader counts and leases its jobs at one node only, the first
+that answers: their order is kept, and a queue with a single active consumer has one consumer.
+
 A reply of GETJOB is handled column by column: all IDs, all bodies. An object for each job would double the time. The
 next GETJOB, or ACKJOB, is sent before that, so that the node works meanwhile.
 """
@@ -38,6 +41,8 @@ REPLY_TIMEOUT_S: Final = 5
 """Nodes answer the requests of this module immediately, so a node without a reply after this time is unreachable."""
 MEMBERS_TTL_S: Final = 1.0
 """How long the list of members is cached."""
+TYPES_TTL_S: Final = 10.0
+"""How long the types of queues are cached; they change only when somebody makes or removes an ordered queue."""
 FIRST_RETRY_S: Final = 0.5
 MAX_RETRY_S: Final = 15.0
 FIRST_COUNT: Final = 64
@@ -49,6 +54,8 @@ ACKS_PER_CALL: Final = 1000
 NO_REQUEUE: Final = -1
 """What a node tells of a job that it delivers only once."""
 _SYNTAX_ERROR: Final = "ERR syntax error"
+_NO_TYPES: Final = ("ERR unknown command", "NOPERM")
+"""Errors to QTYPE of nodes that do not know it, or do not let this user use it."""
 _BODY: Final = itemgetter(2)
 
 
@@ -138,6 +145,9 @@ class JobReader:
     """The number of jobs that the next GETJOB asks for."""
     _without_requeue: set[str] = field(default_factory=set)
     """The members that do not know GETJOB WITHREQUEUE, by ID."""
+    _is_ordered: dict[str, bool] = field(default_factory=dict)
+    """Whether a queue is ordered, by name."""
+    _types_until_s: float = 0.0
 
     def __post_init__(self) -> None:
         self.brokers = Brokers(
@@ -209,12 +219,41 @@ class JobReader:
         unreachable = tuple(member for member in self.members() if member not in lengths)
         if not lengths:
             raise ConnectionFailed(f"no node answers: {', '.join(member.address for member in unreachable)}")
-        return Backlog(lengths, unreachable)
+        return Backlog(self._ordered_once(lengths), unreachable)
 
     def _lengths(self, client: Client) -> Lengths:
         names = self.queues_at(client)
         lengths = execute_all(client, [("QLEN", name) for name in names])
         return {name: length for name, length in zip(names, lengths, strict=True) if length}
+
+    def _ordered_once(self, lengths: dict[Member, Lengths]) -> dict[Member, Lengths]:
+        """Leave out the ordered queues at all members but the first."""
+        if len(lengths) < 2:
+            return lengths
+        ordered = self.ordered_among(dict.fromkeys(chain.from_iterable(lengths.values())))
+        home = next(iter(lengths))
+        return {
+            member: known
+            if member == home or ordered.isdisjoint(known)
+            else {name: length for name, length in known.items() if name not in ordered}
+            for member, known in lengths.items()
+        }
+
+    def ordered_among(self, names: Iterable[str]) -> AbstractSet[str]:
+        """Return those of the queues that are ordered, as the first member that answers knows."""
+        now_s = self.clock.now_s()
+        if now_s >= self._types_until_s:
+            self._is_ordered.clear()
+            self._types_until_s = now_s + TYPES_TTL_S
+        names = list(names)
+        unknown = [name for name in names if name not in self._is_ordered]
+        if unknown:
+            for member in self.members():
+                found = self.call(member, partial(_are_ordered, names=unknown))
+                if found is not None:
+                    self._is_ordered.update(zip(unknown, found, strict=True))
+                    break
+        return {name for name in names if self._is_ordered.get(name)}
 
     def queues_at(self, client: Client) -> Sequence[str]:
         """Return the names of the queues to read at a node."""
@@ -276,6 +315,9 @@ class JobReader:
         leased: list[LeasedJobs] = []
         for member, lengths in backlog.lengths.items():
             queues = [name for name in self.call(member, self.queues_at) or () if name not in lengths]
+            if member != next(iter(backlog.lengths)):
+                ordered = self.ordered_among(queues)
+                queues = [name for name in queues if name not in ordered]
             leased += self.lease_at(member, queues, 1) if queues else ()
         return in_order(_each_once(leased))
 
@@ -437,6 +479,16 @@ def execute_all(client: Client, calls: Sequence[tuple[str | bytes | int, ...]]) 
             raise reply
         replies.append(reply)
     return replies
+
+
+def _are_ordered(client: Client, names: Sequence[str]) -> list[bool]:
+    """Return for each queue whether it is ordered. Where QTYPE cannot be used, all are taken for queues of jobs."""
+    try:
+        return [to_text(kind) == "ordered" for kind in execute_all(client, [("QTYPE", name) for name in names])]
+    except ResponseError as error:
+        if not str(error).startswith(_NO_TYPES):
+            raise
+        return [False] * len(names)
 
 
 def _time_ms(client: Client) -> int:

@@ -43,6 +43,7 @@ def test_error_names_the_addresses_when_no_node_can_be_reached() -> None:
     [
         (ConnectionFailed("away"), True),
         (ResponseError("NOREPL too few"), True),
+        (ResponseError("NOQUORUM orders: 1 of 3 replicas reachable"), True),
         (NoParent("NOPARENT too few nodes know it"), True),
         (ClockError("CLOCK the clock of this node is ahead"), True),
         (ResponseError("ERR max number of clients reached"), True),
