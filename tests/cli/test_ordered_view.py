@@ -51,6 +51,13 @@ def rows(disque: Disque, *words: str) -> list[dict[str, Any]]:
     return found
 
 
+def test_queues_lists_ordered_queues_beside_the_others(cluster: RealCluster, disque: Disque) -> None:
+    cluster.nodes[0].call("ADDJOB", "plain", "body", 0)
+    listed = {row["queue"]: row["length"] for row in json.loads(disque.ok("queues", "--json"))}
+    assert {"alone", "steps", "plain"} <= listed.keys()
+    assert listed["plain"] == 1
+
+
 def test_queues_are_listed_with_leader_replicas_and_jobs(cluster: RealCluster, disque: Disque) -> None:
     disque.ok("addjob", "steps", "one", "0")
     disque.ok("addjob", "steps", "two", "0", "DELAY", "60")

@@ -77,6 +77,24 @@ def test_queues_are_added_up_over_all_members(real: RealCluster) -> None:
     assert member_of(update, three)["figures"]["queued_jobs"] == 4
 
 
+def test_ordered_queue_is_counted_once(real: RealCluster) -> None:
+    one, two, three = real.nodes
+    console = console_of(one)
+    real.wait_whole()
+    assert one.call("CLUSTER", "ORDERED", "INIT", one.id, two.id, three.id) == b"OK"
+    for queue, node in (("steps", two), ("other", three)):
+        assert one.call("QNEW", queue, "ORDERED", "ON", node.id) == b"OK"
+        for _ in range(3):
+            one.call("ADDJOB", queue, "body", 0)
+
+    def whole(update: Any) -> bool:
+        return all_answer(update) and [queue["len"] for queue in update["queues"]] == [3, 3]
+
+    update = console.state("queue=steps", whole)
+    assert {queue["shown"]: queue["members"] for queue in update["queues"]} == {"steps": 1, "other": 1}
+    assert (update["opened"]["len"], update["opened"]["jobs_in"]) == (3, 3)
+
+
 @pytest.mark.slow
 def test_member_that_does_not_answer_is_shown_as_silent(real: RealCluster) -> None:
     one, two, three = real.nodes

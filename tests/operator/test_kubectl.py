@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from disque_operator.kubectl.commands.queues import merged
+from disqued.client import QueueStats
 from support.fake_kubectl import CLUSTERS, FakeKubernetes, Json
 from support.plugin import PASSWORD, Plugin, cluster, condition, pod, put, running, secret, steps
 
@@ -375,3 +377,9 @@ def test_status_command_does_not_import_rich_or_the_operators_libraries() -> Non
     )
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True).stdout.split()
     assert {"rich", "kubernetes", "kopf", "asyncio", "prometheus_client"}.isdisjoint(loaded)
+
+
+def test_an_ordered_queue_is_counted_once() -> None:
+    part = QueueStats("steps", 3, 0, 0, 0, (), 0, 5, 0, "none", kind="ordered")
+    (row,) = merged({"orders-0": [part], "orders-1": [part]})
+    assert (row.length, row.total(lambda stats: stats.jobs_in), row.where) == (3, 5, ("ordered=3",))

@@ -349,7 +349,7 @@ def qscan(
     import_rate: int | None = None,
     page_size: int = 100,
 ) -> Scan[str]:
-    """Iterate over the names of the queues of this node (Disque command QSCAN).
+    """Iterate over the names of the queues of this node, and of all ordered queues (Disque command QSCAN).
 
     Each queue that exists during the whole scan is returned at least once; some may be returned twice. `import_rate` is
     a lower bound in jobs per second.

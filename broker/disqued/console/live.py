@@ -89,7 +89,8 @@ class Live:
         return [*opened, *longest(self._feeds().values(), self._own.selection)]
 
     def _ask_own(self, requests: Requests, then: Then) -> Cancel:
-        self._calls.ask(requests, then)
+        local = [[*words, b"LOCAL"] if words[0] == b"qscan" else words for words in requests]
+        self._calls.ask(local, then)  # the other members add it themselves
         return lambda: None
 
     def _asking(self, member: bytes) -> Callable[[Requests, Then], Cancel | None]:

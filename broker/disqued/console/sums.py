@@ -52,6 +52,9 @@ def queue_sums(feeds: Mapping[str, Feed], name: bytes) -> dict[str, Any] | None:
     if not found:
         return None
     rows = list(found.values())
+    if rows[0]["ordered"]:  # every member tells the figures of its leader
+        found = dict([next(iter(found.items()))])
+        rows = rows[:1]
     pauses = {row["pause"] for row in rows}
     limits = sorted(row["limited"] for row in rows if row["limited"] != "no")
     rates = [rate for node in found if (rate := feeds[node].rate(name)) is not None]

@@ -334,7 +334,8 @@ QUEUES: Final = Operation(
     "queues",
     "listQueues",
     "List the queues of this node.",
-    "Each answer has some names and the cursor for the next ones. Queues that other nodes have are not listed.",
+    "Each answer has some names and the cursor for the next ones. Queues that only other nodes have are not listed; "
+    "ordered queues all are.",
     ("QSCAN", "{cursor}", "*"),
     (
         Parameter("cursor", QUERY, Text(20), "Where to continue: `cursor` of the answer before.", default=b"0"),

@@ -1,4 +1,7 @@
-"""QSCAN: iterates over the names of the queues, in the order in which they were created."""
+"""QSCAN: iterates over the names of the queues, in the order in which they were created.
+
+On a node that knows ordered queues, these follow (`ordered.listing`).
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,15 @@ class QueueScan(Scan):
         self.user: User | None = None
         """The user, who sees only the queues that its rules allow."""
         self.limits = {b"MINLEN": _NO_FILTER, b"MAXLEN": _NO_FILTER, b"IMPORTRATE": _NO_FILTER}
+        self.is_local = False
+        """Whether only the ordered queues that this node leads are listed. All other queues are those of this node."""
+
+    def flag(self, option: bytes) -> bool:
+        """Set an option without a value."""
+        if option != b"LOCAL":
+            return False
+        self.is_local = True
+        return True
 
     def take(self, option: bytes, value: bytes) -> bool:
         """Set an option."""
@@ -40,10 +52,14 @@ class QueueScan(Scan):
         """Whether a queue passes the filters."""
         watcher = queue.watcher
         import_rate = watcher.import_rate(now_ms) if watcher is not None else 0
+        return self.allows(queue.name, int(queue.length), import_rate)
+
+    def allows(self, name: bytes, length: int | None, import_rate: int) -> bool:
+        """Whether a queue with these figures passes the filters; any filter of the length if that is not known."""
         return (
-            (self.user is None or self.user.rules.allows_queue(queue.name))
-            and (self.limits[b"MINLEN"] == _NO_FILTER or queue.length >= self.limits[b"MINLEN"])
-            and (self.limits[b"MAXLEN"] == _NO_FILTER or queue.length <= self.limits[b"MAXLEN"])
+            (self.user is None or self.user.rules.allows_queue(name))
+            and (length is None or self.limits[b"MINLEN"] == _NO_FILTER or length >= self.limits[b"MINLEN"])
+            and (length is None or self.limits[b"MAXLEN"] == _NO_FILTER or length <= self.limits[b"MAXLEN"])
             and (self.limits[b"IMPORTRATE"] == _NO_FILTER or self.limits[b"IMPORTRATE"] <= import_rate)
         )
 
@@ -88,7 +104,7 @@ COMMAND: Final[Command] = Command(
     qscan,
     "queues",
     "Iterates over the names of the queues that pass the filters.",
-    "[cursor] [COUNT n] [BUSYLOOP] [MINLEN n] [MAXLEN n] [IMPORTRATE n]",
+    "[cursor] [COUNT n] [BUSYLOOP] [LOCAL] [MINLEN n] [MAXLEN n] [IMPORTRATE n]",
     "O(queues looked at)",
     categories=("inspect",),
 )

@@ -35,6 +35,8 @@ class Scan:
             option = words[at].upper()
             if option == b"BUSYLOOP":
                 self.busy_loop = True
+            elif self.flag(option):
+                pass
             elif at + 1 < len(words) and self.take(option, words[at + 1]):
                 at += 1
             elif self.cursor is not None:
@@ -42,6 +44,10 @@ class Scan:
             else:
                 self.cursor = _cursor(words[at])
             at += 1
+
+    def flag(self, option: bytes) -> bool:  # noqa: ARG002 - there are no more of them here
+        """Set an option without a value; False if there is none with that name."""
+        return False
 
     def take(self, option: bytes, value: bytes) -> bool:
         """Set an option; False if there is none with that name."""

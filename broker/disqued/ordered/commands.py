@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from disqued.ordered import ackjob, addjob, getjob, movejob, purging, questions, redrive
+from disqued.ordered import ackjob, addjob, getjob, listing, movejob, purging, questions, redrive
 from disqued.ordered.room import Alternative
 
 ALTERNATIVES: Final[dict[bytes, Alternative]] = {
@@ -17,6 +17,7 @@ ALTERNATIVES: Final[dict[bytes, Alternative]] = {
     b"enqueue": ackjob.enqueue,
     b"dequeue": ackjob.dequeue,
     b"working": ackjob.working,
+    b"qscan": listing.qscan,
     b"qlen": questions.about_queue,
     b"qstat": questions.about_queue,
     b"qpeek": questions.qpeek,

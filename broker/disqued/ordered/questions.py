@@ -11,6 +11,7 @@ from disqued.errors import CommandSyntaxError
 from disqued.ordered.catalog import OrderedQueue
 from disqued.ordered.jobids import group_of, index_of
 from disqued.ordered.reading import PAUSES, pack_question
+from disqued.ordered.replica import Replica
 from disqued.ordered.requests import COMMAND, READ
 from disqued.ordered.room import ordered_of
 from disqued.ordered.waiting import ClientRequest, Waiting
@@ -32,11 +33,20 @@ def _ask(state: NodeState, session: Session, queue: OrderedQueue, words: list[by
 
 
 def about_queue(state: NodeState, session: Session, args: list[bytes]) -> bool:
-    """QLEN and QSTAT."""
-    queue = ordered_of(state).catalog.by_name.get(args[1])
+    """QLEN and QSTAT. The node that leads the queue replies at once, unless an earlier reply to the client is missing.
+
+    So these commands can be part of a query of another member, which does not wait.
+    """
+    room = ordered_of(state)
+    queue = room.catalog.by_name.get(args[1])
     if queue is None:
         return False
-    _ask(state, session, queue, args)
+    replica = room.exchange.replicas.get(int(queue.group))
+    if session.blocked is None and isinstance(replica, Replica) and replica.raft.is_leader:
+        answer, _ = replica.applier.read(pack_question(args), {})
+        session.out.append(answer)
+    else:
+        _ask(state, session, queue, args)
     return True
 
 

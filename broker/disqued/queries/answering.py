@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from disqued.core.runtime.state import NodeState
 
 COMMANDS: Final = frozenset({"info", "jscan", "qscan", "qstat", "show"})
+LOCAL_COMMANDS: Final = frozenset({"qscan"})
+"""Those that list only what this member is responsible for, so that the answers of all members can be added up."""
 CUT_COMMANDS: Final = frozenset({"show"})
 """Those whose long strings are cut."""
 MOST_STRING_BYTES: Final = 2048
@@ -90,6 +92,8 @@ def _reply(state: NodeState, session: Session, entry: CommandEntry | None, words
             raise WrongArity(entry.command.name)
         if state.loading and not entry.allowed_loading:
             raise Loading
+        if entry.command.name in LOCAL_COMMANDS:
+            words = [*words, b"LOCAL"]
         authorize(state, entry, session, words)
         entry.handler(state, session, words)
         if session.blocked is not None:

@@ -10,10 +10,10 @@ from disqued.cli.arguments import Parser
 from disqued.cli.endpoint import endpoint_options
 from disqued.cli.exits import Exit
 from disqued.cli.units import human_duration
-from disqued.cli.views.client import ask_many, client_for
+from disqued.cli.views.client import client_for
 from disqued.cli.views.columns import Column
 from disqued.cli.views.table import print_rows, table_options
-from disqued.client import Client, QueueStats
+from disqued.client import Client, DisqueError, NoQuorum, QueueStats
 from disqued.client.replies import queue_stats
 
 
@@ -92,6 +92,11 @@ def run(options: argparse.Namespace) -> Exit:
 
 
 def stats_of(client: Client, names: Sequence[str]) -> list[QueueStats]:
-    """Return the statistics of these queues, without queues that no longer exist."""
-    answers = ask_many(client, [("QSTAT", name) for name in names])
-    return [queue_stats(answer) for answer in answers if answer is not None]
+    """Return the statistics of these queues, without queues that no longer exist, and ordered ones without a leader."""
+    found: list[QueueStats] = []
+    for answer in client.execute_many([("QSTAT", name) for name in names]):
+        if isinstance(answer, DisqueError) and not isinstance(answer, NoQuorum):
+            raise answer
+        if answer is not None and not isinstance(answer, DisqueError):
+            found.append(queue_stats(answer))
+    return found

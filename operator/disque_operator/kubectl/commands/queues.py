@@ -15,7 +15,7 @@ from disqued.cli.endpoint import add_login_options
 from disqued.cli.units import human_duration
 from disqued.cli.views.columns import Column
 from disqued.cli.views.table import print_rows
-from disqued.client import Client, DisqueError, QueueStats
+from disqued.client import Client, DisqueError, NoQuorum, QueueStats
 from disqued.client.replies import queue_stats
 
 
@@ -106,17 +106,23 @@ def merged(answers: Mapping[str, list[QueueStats]]) -> list[Row]:
     parts: dict[str, dict[str, QueueStats]] = {}
     for pod, queues in answers.items():
         for queue in queues:
-            parts.setdefault(queue.name, {})[pod] = queue
+            if queue.kind == "ordered":  # every node tells the figures of the whole queue
+                parts[queue.name] = {"ordered": queue}
+            else:
+                parts.setdefault(queue.name, {})[pod] = queue
     return [Row(name, of_pods) for name, of_pods in parts.items()]
 
 
 def _queues(client: Client, pattern: str) -> list[QueueStats]:
-    """Return the statistics of a node's queues with matching names; queues removed since the listing are left out."""
+    """Return the statistics of a node's queues with matching names.
+
+    Queues that were removed since the listing, and ordered queues without a leader, are left out.
+    """
     names = [name for name in sorted(set(client.qscan())) if fnmatchcase(name, pattern)]
     found = []
     for answer in client.execute_many([("QSTAT", name) for name in names]):
-        if isinstance(answer, DisqueError):
+        if isinstance(answer, DisqueError) and not isinstance(answer, NoQuorum):
             raise answer
-        if answer is not None:
+        if answer is not None and not isinstance(answer, DisqueError):
             found.append(queue_stats(answer))
     return found
