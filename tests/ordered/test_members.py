@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from disqued.client import ResponseError
 from disqued.ordered.exchange import node_of
@@ -20,6 +21,12 @@ def settled(story: Story, *nodes: Member, queue: bytes = b"q") -> bool:
         if node.running and (node in nodes) != (known is not None and int(known.group) in story.replicas(node)):
             return False
     return True
+
+
+def leaving_status(story: Story, node: Member) -> dict[bytes, Any]:
+    """CLUSTER LEAVING STATUS by name."""
+    status = story.call(node, "CLUSTER", "LEAVING", "STATUS")
+    return dict(zip(status[::2], status[1::2], strict=True))
 
 
 def test_a_replica_moves_by_command_without_losing_jobs_or_order() -> None:
@@ -78,10 +85,18 @@ def test_a_leaving_node_hands_its_replicas_to_the_others() -> None:
     job_ids = [story.add(leaving, f"{number}") for number in range(20)]
     assert story.call(leaving, "CLUSTER", "LEAVING", "yes") == b"OK"
     others = [node for node in story.nodes if node is not leaving]
+    story.cluster.run(milliseconds=500)
+    early = leaving_status(story, leaving)
+    assert (early[b"done"], early[b"jobs-left"]) == (b"no", 0)
+    assert early[b"waits-for"] == b"replicas of ordered queues that must move to other nodes: %d" % len(
+        story.replicas(leaving)
+    )
     story.cluster.until(lambda: settled(story, *others), within_s=60)
     story.cluster.until(lambda: story.replicas(leaving) == {}, within_s=60)
-    status = story.call(leaving, "CLUSTER", "LEAVING", "STATUS")
-    assert status[status.index(b"ordered-replicas-left") + 1] == 0
+    late = leaving_status(story, leaving)
+    assert (late[b"ordered-replicas-left"], late[b"done"], late[b"waits-for"]) == (0, b"yes", b"")
+    story.cluster.run(seconds=1)
+    assert any("this node can be stopped" in text for _, text in leaving.host.log_lines)
     leaving.crash()
     assert len(on) == 3
     assert ids(story.call(others[0], "GETJOB", "COUNT", 99, "FROM", "q")) == job_ids

@@ -52,13 +52,14 @@ class Progress:
         return UNKNOWN if rate == 0 else (int(left) + rate - 1) // rate
 
     def log(self, state: NodeState) -> None:
-        """Log the progress every five seconds, and once that no job is left."""
+        """Log the progress every five seconds, and once that nothing is left."""
         left = jobs_left(state)
-        if left > 0:
+        needed = state.events.still_needed() if left == 0 and not self._logged_done else ""
+        if left > 0 or needed:
             self._logged_done = False
             if state.now_ms >= self._next_log_ms:
                 self._next_log_ms = state.now_ms + LOG_EVERY_MS
-                why = f"; {self.waits_for}" if self.waits_for else ""
+                why = f"; {self.waits_for or needed}" if self.waits_for or needed else ""
                 state.host.log(
                     "notice",
                     f"Leaving: jobs_left={left} transferred={self.transferred} jobs_per_second={self.rate()}{why}",
@@ -83,9 +84,10 @@ def fields(state: NodeState, progress: Progress | None, in_flight: int) -> Field
     if progress is None:
         return [("leaving", "no")]
     left = jobs_left(state)
+    needed = state.events.still_needed() if left == 0 else ""
     return [
         ("leaving", "yes"),
-        ("done", "yes" if left == 0 else "no"),
+        ("done", "yes" if left == 0 and not needed else "no"),
         ("jobs-left", left),
         ("jobs-in-flight", in_flight),
         ("jobs-waiting-for-copies", int(state.lifecycle.unplaced_jobs)),
@@ -96,5 +98,5 @@ def fields(state: NodeState, progress: Progress | None, in_flight: int) -> Field
         ("rate", progress.rate()),
         ("seconds-left", progress.estimate_s(left)),
         ("seconds-elapsed", int(state.now_ms - progress.began_ms) // 1000),
-        ("waits-for", progress.waits_for),
+        ("waits-for", progress.waits_for or needed),
     ]

@@ -164,6 +164,11 @@ class OrderedRoom(Room):
         if self.state.view.leaving:
             self.hosting.hand_over()
 
+    def still_needed(self) -> str:
+        """Replicas must move to other nodes."""
+        left = len(self.exchange.replicas)
+        return f"replicas of ordered queues that must move to other nodes: {left}" if left else ""
+
     def leaving_status(self) -> Fields:
         """How many replicas are still here."""
         return [("ordered-replicas-left", len(self.exchange.replicas))] if self.has_catalog else []

@@ -85,6 +85,7 @@ class Events(Listener):
         self._client_gone: list[Listener] = []
         self._leaving_changed: list[Listener] = []
         self._unsafe_to_stop: list[Listener] = []
+        self._still_needed: list[Listener] = []
         self._leaving_status: list[Listener] = []
         self._peer_up: list[Listener] = []
         self._peer_connected: list[Listener] = []
@@ -425,6 +426,14 @@ class Events(Listener):
         """Ask until a room has a reason."""
         for listener in self._unsafe_to_stop:
             why = listener.unsafe_to_stop()
+            if why:
+                return why
+        return ""
+
+    def still_needed(self) -> str:
+        """Ask until a room has a reason."""
+        for listener in self._still_needed:
+            why = listener.still_needed()
             if why:
                 return why
         return ""

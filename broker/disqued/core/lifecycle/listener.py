@@ -257,6 +257,10 @@ class Listener:
         """Why the node should not be stopped now; empty if it can be. The caller is about to stop it."""
         return ""
 
+    def still_needed(self) -> str:
+        """Why a leaving node without jobs must not be stopped yet; empty if it can be."""
+        return ""
+
     def leaving_status(self) -> Fields:
         """How far a leaving node is, for CLUSTER LEAVING STATUS."""
         return []
