@@ -56,7 +56,7 @@ SECTIONS = {
     "Ordered": "ordered_catalog ordered_queues ordered_groups ordered_leaders ordered_groups_without_leader "
     "ordered_log_bytes ordered_log_live_bytes ordered_log_syncs ordered_messages_refused ordered_moves_parked "
     "ordered_jobs_adopted ordered_elections ordered_proposals ordered_local_deliveries ordered_remote_deliveries "
-    "ordered_bodies_read ordered_stale_claims ordered_requests_without_leader",
+    "ordered_bodies_read ordered_stale_claims ordered_requests_without_leader ordered_recovered",
 }
 """Those of the original, then ours."""
 ON_REQUEST = ["Commandstats", "Busstats"]

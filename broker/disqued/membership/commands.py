@@ -238,7 +238,8 @@ COMMAND: Final[Command] = Command(
     "Shows and changes this node's place in the cluster.",
     "MEET ip port [bus-port] | NODES | MYID | INFO | SAVECONFIG | FORGET node-id | RESET [SOFT|HARD] | "
     "LEAVING [yes|no|status] | REPAIR status|now | ORDERED INIT node-id [node-id ...] | "
-    "ORDERED STATUS | ORDERED MOVE queue FROM node-id TO node-id | ORDERED LEAD queue node-id",
+    "ORDERED STATUS | ORDERED MOVE queue FROM node-id TO node-id | ORDERED LEAD queue node-id | ORDERED BALANCE | "
+    "ORDERED RECOVER queue KEEP node-id FORCE",
     "O(nodes)",
     categories=("clusteradmin", "admin", "dangerous"),
     subcommands=_SUBCOMMANDS,

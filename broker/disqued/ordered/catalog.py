@@ -23,6 +23,7 @@ CREATE: Final = "create"
 DROP: Final = "drop"
 REPLICAS: Final = "replicas"
 SETTLED: Final = "settled"
+RECOVER: Final = "recover"
 MEMBERS: Final = "members"
 CATALOG_GROUP: Final = 0
 """The number of the group that holds the catalog."""
@@ -72,6 +73,12 @@ class OrderedQueue:
         """The node that should lead the group."""
         self.salt = salt
         """Random bytes from which the IDs of its jobs are derived."""
+        self.count = len(replicas)
+        """How many replicas it must have; there are fewer after it was recovered."""
+        self.epoch: i64 = 0
+        """The version of the catalog at which it was recovered from one replica (`recovering`); 0 if it never was."""
+        self.kept = b""
+        """That replica; empty if it never was."""
         self._ids = GroupIds(self.word, salt)
 
     def job_id(self, index: i64, ttl_s: i64, at_least_once: bool) -> bytes:
@@ -89,6 +96,9 @@ class OrderedQueue:
             "moved": self.moved,
             "lead": self.lead.decode("latin-1"),
             "salt": self.salt.decode("latin-1"),
+            "count": self.count,
+            "epoch": int(self.epoch),
+            "kept": self.kept.decode("latin-1"),
         }
 
     def encode(self) -> bytes:
@@ -130,6 +140,8 @@ class Catalog:
                 return self._set_replicas(index, name, change)
             if action == SETTLED:
                 return self._settle(index, name, change)
+            if action == RECOVER:
+                return self._recover(index, name, change)
         except (KeyError, TypeError, ValueError):
             pass
         return MISSING
@@ -173,6 +185,17 @@ class Catalog:
         if sorted(_replicas(change)) == sorted(queue.replicas) and not queue.settled:
             queue.settled = True
             self.version = index
+        return DONE
+
+    def _recover(self, index: i64, name: bytes, change: dict[str, Any]) -> bytes:
+        queue = self.by_name.get(name)
+        if queue is None or int(change["group"]) != queue.group:
+            return MISSING
+        kept = _bytes(change, "kept")
+        alone = {"replicas": [change["kept"]], "lead": change["lead"], "settled": True, "moved": True}
+        # Another object: the replica of this node knows its epoch by the one that it began with.
+        self._add(_queue(queue.fields() | alone | {"epoch": int(index), "kept": kept.decode("latin-1")}))
+        self.version = index
         return DONE
 
     def _add(self, queue: OrderedQueue) -> None:
@@ -253,6 +276,12 @@ def pack_settled(queue: OrderedQueue) -> bytes:
     return _pack({**queue.fields(), "do": SETTLED})
 
 
+def pack_recover(queue: OrderedQueue, kept: bytes, lead: bytes) -> bytes:
+    """The entry that makes one replica the only one of a group."""
+    fields = {"do": RECOVER, "kept": kept.decode("latin-1"), "lead": lead.decode("latin-1")}
+    return _pack({**queue.fields(), **fields})
+
+
 def pack_members(members: tuple[bytes, ...]) -> bytes:
     """The entry that says which replicas group 0 must have."""
     return _pack({"do": MEMBERS, "name": "", "replicas": [one.decode("latin-1") for one in members]})
@@ -295,4 +324,7 @@ def _queue(fields: dict[str, Any]) -> OrderedQueue:
     queue = OrderedQueue(_bytes(fields, "name"), int(fields["group"]), options, replicas, _bytes(fields, "lead"), salt)
     queue.settled = bool(fields["settled"])
     queue.moved = bool(fields["moved"])
+    queue.count = int(fields.get("count", len(replicas)))
+    queue.epoch = int(fields.get("epoch", 0))
+    queue.kept = str(fields.get("kept", "")).encode("latin-1")
     return queue

@@ -7,10 +7,10 @@ from typing import Final
 from disqued.core.clients.session import Session
 from disqued.core.runtime.state import NodeState
 from disqued.errors import ReplyError, shown
-from disqued.ordered.catalog import CATALOG_GROUP, OrderedQueue, QueueOptions, pack_replicas
+from disqued.ordered.catalog import CATALOG_GROUP, OrderedQueue, QueueOptions, pack_recover, pack_replicas
 from disqued.ordered.exchange import node_of
 from disqued.ordered.figures import numbers_of
-from disqued.ordered.qnew import TIMEOUT_MS
+from disqued.ordered.qnew import TIMEOUT_MS, require_catalog
 from disqued.ordered.queuemachine import QueueMachine
 from disqued.ordered.reading import PAUSES
 from disqued.ordered.replica import Replica
@@ -165,4 +165,54 @@ def lead(state: NodeState, session: Session, words: list[bytes]) -> bool:
     return True
 
 
-SUBCOMMANDS: Final[dict[bytes, Alternative]] = {b"INIT": init, b"STATUS": status, b"MOVE": move, b"LEAD": lead}
+def balance(state: NodeState, session: Session, words: list[bytes]) -> bool:
+    """Reply how many changes are under way and follow, as this node sees it; the leader of group 0 looks at once.
+
+    The leader of group 0 looks every two seconds in any case, and makes a few changes at a time.
+    """
+    if len(words) != 1:
+        return False
+    room = ordered_of(state)
+    require_catalog(room)
+    plan = room.steering.plan(room.beats, room.candidates())
+    session.reply_map(3)
+    for name, count in ((b"under-way", plan.under_way), (b"replicas", plan.replicas), (b"leaders", plan.leaders)):
+        session.reply_bulk(name)
+        session.reply_integer(count)
+    return True
+
+
+def recover(state: NodeState, session: Session, words: list[bytes]) -> bool:
+    """Make the replica of this node the only one of a queue that has lost its majority."""
+    if len(words) not in {4, 5} or words[2].upper() != b"KEEP":
+        return False
+    room = ordered_of(state)
+    queue = _known(room, words[1])
+    if len(words) == 4 or words[4].upper() != b"FORCE":
+        raise ReplyError(
+            "ERR jobs may be lost, and acknowledged jobs may be delivered again; add FORCE if the other replicas will "
+            "not return"
+        )
+    if words[3] != state.view.node_id:
+        raise ReplyError(f"ERR run this command on the node whose replica is kept: {shown(words[3])}")
+    replica = room.exchange.replicas.get(int(queue.group))
+    if not isinstance(replica, Replica) or not replica.raft.members.is_voter(room.hosting.identity):
+        raise ReplyError("ERR this node has no replica of this queue that could vote")
+    heard, members = room.hosting.heard_voters(replica)
+    if heard >= members.quorum:
+        raise ReplyError(f"ERR {heard} of {len(members.voters)} replicas can be reached, which is a majority")
+    founders = room.hosting.founders
+    if room.count_heard(founders.voters) < founders.quorum:
+        raise ReplyError("ERR the catalog of ordered queues has no majority, so it cannot be changed")
+    _change(room, session, queue, pack_recover(queue, room.hosting.identity, state.view.node_id))
+    return True
+
+
+SUBCOMMANDS: Final[dict[bytes, Alternative]] = {
+    b"INIT": init,
+    b"STATUS": status,
+    b"MOVE": move,
+    b"LEAD": lead,
+    b"BALANCE": balance,
+    b"RECOVER": recover,
+}

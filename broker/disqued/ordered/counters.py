@@ -36,6 +36,10 @@ WITHOUT_LEADER: Final = Counter(
     "ordered_requests_without_leader",
     "Requests of this node about ordered queues that found no leader until their deadline (NOQUORUM).",
 )
+RECOVERED: Final = Counter(
+    "ordered_recovered",
+    "Ordered queues that were recovered from the replica of this node alone (CLUSTER ORDERED RECOVER).",
+)
 COUNTERS: Final = (
     MESSAGES_REFUSED,
     MOVES_PARKED,
@@ -47,6 +51,7 @@ COUNTERS: Final = (
     BODIES_READ,
     STALE_CLAIMS,
     WITHOUT_LEADER,
+    RECOVERED,
 )
 
 COMMIT_TIME: Final = Measure(

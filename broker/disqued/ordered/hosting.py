@@ -14,10 +14,12 @@ from mypy_extensions import i64
 
 from disqued.core.host import disk
 from disqued.core.host.disk import DiskWork
+from disqued.errors import shown
 from disqued.ordered.catalog import CATALOG_GROUP, Catalog, OrderedQueue, decode
 from disqued.ordered.catalogmachine import CatalogMachine
-from disqued.ordered.exchange import SILENT_MS, Exchange
+from disqued.ordered.exchange import SILENT_MS, Exchange, node_of
 from disqued.ordered.queuemachine import Agents, QueueMachine, queue_in
+from disqued.ordered.recovering import Recovery
 from disqued.ordered.replica import Applier, Replica
 from disqued.ordered.snapshotpayload import Part
 from disqued.ordered.storage import Storage, StorageListener
@@ -68,6 +70,10 @@ class Hosting(StorageListener):
         self._tuning = Tuning(gather_entries=GATHER_ENTRIES)
         self.log_tuning: LogTuning | None = None
         """Limits of the log instead of those of the configuration; simulations have small segments."""
+        self._recovering: dict[int, OrderedQueue] = {}
+        """The queues whose replica here is being made the only one."""
+        self._versions: dict[bytes, int] = {}
+        """The version of the catalog that each node told last."""
         self._identities: dict[bytes, bytes] = {}
         """The replicas that other nodes have, as they said last."""
         self._machine: CatalogMachine | None = None
@@ -297,7 +303,9 @@ class Hosting(StorageListener):
                 exchange.members[group] = queue.replicas
             if not self._opened:
                 continue
-            if not here and not queue.moved and identity in queue.replicas:
+            if here and self._is_outdated(group, queue):
+                self._leave_epoch(group, queue)
+            elif not here and not queue.moved and identity in queue.replicas:
                 self._begin_queue(queue)
             elif here and queue.settled and identity not in queue.replicas:
                 self._end(group)
@@ -307,6 +315,44 @@ class Hosting(StorageListener):
         for group in [group for group in exchange.replicas if group != CATALOG_GROUP and group not in catalog.by_group]:
             if group <= catalog.last_group:
                 self._end(group)
+
+    def _is_outdated(self, group: int, queue: OrderedQueue) -> bool:
+        """Whether the queue was recovered since the replica here began (`recovering`)."""
+        replica = self._exchange.replicas[group]
+        return isinstance(replica, Replica) and replica.epoch < queue.epoch
+
+    def _leave_epoch(self, group: int, queue: OrderedQueue) -> None:
+        """End a replica because its queue was recovered; if this is the one that was kept, it continues alone."""
+        exchange = self._exchange
+        exchange.send()  # messages of the replica must not leave after the next BEAT
+        replica = exchange.replicas[group]
+        if self.identity != queue.kept:
+            exchange.state.host.log(
+                "warning",
+                f"Replica of an ordered queue was given up, because the queue was recovered from another one: "
+                f"queue={shown(queue.name)} group={group}",
+            )
+            self._end(group)
+        elif isinstance(replica, Replica):
+            del exchange.replicas[group]
+            replica.stop()
+            self._recovering[group] = queue
+            exchange.at_turn_end(Recovery(exchange, self.storage, replica, queue, self._recovered))
+        exchange.members[group] = queue.replicas
+        exchange.leaders.pop(group, None)
+
+    def _recovered(self, stored: Stored, applier: QueueMachine) -> None:
+        """The replica that was kept is alone now."""
+        self._recovering.pop(int(applier.group), None)
+        if self._catalog.by_group.get(int(applier.group)) is None:  # it was dropped meanwhile
+            self.storage.log.remove_group(applier.group)
+            return
+        self._add(applier.group, stored, applier).campaign()
+        self.follow_catalog()
+
+    def _is_from_before(self, replica: Replica, node_id: bytes) -> bool:
+        """Whether a message comes from a node that may not know that the queue was recovered."""
+        return self._versions.get(node_id, -1) < replica.epoch
 
     def _begin_queue(self, queue: OrderedQueue) -> None:
         if int(queue.group) in self._damaged:
@@ -330,6 +376,8 @@ class Hosting(StorageListener):
         seed = int.from_bytes(exchange.state.host.random_bytes(4), "big")
         raft = Group(group, self._identity_for_group(), stored, self.liveness, self._tuning, seed)
         replica = Replica(exchange, self.storage, raft, applier, stored.snapshot.index)
+        if isinstance(applier, QueueMachine):
+            replica.epoch = applier.queue.epoch
         exchange.replicas[int(group)] = replica
         exchange.members[int(group)] = raft.members.voters
         if group == CATALOG_GROUP:
@@ -355,7 +403,13 @@ class Hosting(StorageListener):
         """
         queue = self._catalog.by_group.get(group)
         members = self._catalog.members if group == CATALOG_GROUP else () if queue is None else queue.replicas
-        if not self._opened or group in self._damaged or self.identity not in members or message.kind != APPEND:
+        if (
+            not self._opened
+            or group in self._damaged
+            or group in self._recovering
+            or self.identity not in members
+            or message.kind != APPEND
+        ):
             return None
         hard = HardState(message.term, message.sender)
         self.storage.log.save_hard(group, hard)
@@ -417,6 +471,12 @@ class Hosting(StorageListener):
                 replica.hand_over()
         return left
 
+    def heard_voters(self, replica: Replica) -> tuple[int, Members]:
+        """How many voters of a group are there, this node included, and the members of the group."""
+        members = replica.raft.members
+        heard = [voter for voter in members.voters if voter == self.identity or self.liveness.heard(voter)]
+        return len(heard), members
+
     def losing(self) -> list[int]:
         """The groups that would have no majority if this node stopped; those with one replica are not meant."""
         found: list[int] = []
@@ -436,14 +496,22 @@ class Hosting(StorageListener):
         replica = self._exchange.replicas.get(int(group))
         if replica is None and messages and messages[0].to == self.identity:
             replica = self._join(int(group), messages[0])
-        if isinstance(replica, Replica):
+        if not isinstance(replica, Replica) or not messages:
+            return
+        if replica.epoch == 0 or not self._is_from_before(replica, node_of(messages[0].sender)):
             replica.take_messages(messages)
 
-    def take_part(self, part: Part, messages: list[Message]) -> None:
+    def take_part(self, node_id: bytes, part: Part, messages: list[Message]) -> None:
         """A part of a snapshot arrived, or a request for one."""
         replica = self._exchange.replicas.get(part.group)
-        if isinstance(replica, Replica):
+        if not isinstance(replica, Replica):
+            return
+        if replica.epoch == 0 or not self._is_from_before(replica, node_id):
             replica.take_part(part, messages)
+
+    def note_version(self, node_id: bytes, version: int) -> None:
+        """A node told which version of this catalog it knows; -1 if it knows another one, or none."""
+        self._versions[node_id] = version
 
     def heard(self, node_id: bytes, log: bytes) -> None:
         """A node is there, with this log."""
@@ -467,6 +535,7 @@ class Hosting(StorageListener):
 
     def restarted(self, node_id: bytes) -> None:
         """A node started again: whatever it led, it leads no more."""
+        self._versions.pop(node_id, None)
         identity = self._identities.pop(node_id, None)
         if identity is None:
             return

@@ -4,6 +4,7 @@ It looks every few seconds, while all members that it knows are there or have be
 
 - a node that came back with an empty disk has another log: its former replicas are replaced by new ones on it;
 - replicas on nodes that leave, or that are no members any more, move to other nodes;
+- a queue that was recovered from one replica gets others;
 - the replicas are spread evenly, to within one per node, and the nodes that should lead nearly so.
 
 Few groups change at a time. Each change is one entry in the catalog, which the leader of the group carries out
@@ -14,12 +15,14 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from disqued.ordered.catalog import Catalog, OrderedQueue
+from disqued.ordered.catalog import Catalog, OrderedQueue, decode
 from disqued.ordered.choosing import Candidate, choose
 from disqued.ordered.exchange import log_of, node_of
 
 MOST_CHANGES: Final = 4
 """How many groups change their replicas at a time."""
+MOST_PLANNED: Final = 1000
+"""Where counting the changes ends."""
 
 
 class Nodes(NamedTuple):
@@ -39,6 +42,36 @@ class Change(NamedTuple):
     queue: OrderedQueue
     replicas: tuple[bytes, ...]
     lead: bytes
+
+
+class Plan(NamedTuple):
+    """How many changes there are until all replicas and leaders are where they should be."""
+
+    under_way: int
+    """Queues whose groups change their replicas now."""
+    replicas: int
+    """Queues whose replicas must change after these."""
+    leaders: int
+    """Queues that another node should lead, without changing their replicas."""
+
+
+def planned(catalog: Catalog, nodes: Nodes) -> Plan:
+    """Count the changes that are left while the nodes stay as they are."""
+    copy = decode(catalog.encode())
+    under_way = replicas = leaders = 0
+    for queue in copy.by_group.values():
+        under_way += not queue.settled
+        queue.settled = True
+    while changes := repairs(copy, nodes) or [change for change in [balance(copy, nodes)] if change is not None]:
+        for change in changes:
+            if sorted(change.replicas) == sorted(change.queue.replicas):
+                leaders += 1
+            else:
+                replicas += 1
+            change.queue.replicas, change.queue.lead = change.replicas, change.lead
+        if replicas + leaders > MOST_PLANNED:
+            break
+    return Plan(under_way, replicas, leaders)
 
 
 def replaced(replicas: tuple[bytes, ...], name: bytes, nodes: Nodes) -> tuple[bytes, ...]:
@@ -74,6 +107,16 @@ def replaced(replicas: tuple[bytes, ...], name: bytes, nodes: Nodes) -> tuple[by
     return tuple(kept)
 
 
+def completed(replicas: tuple[bytes, ...], queue: OrderedQueue, nodes: Nodes) -> tuple[bytes, ...]:
+    """The replicas of a queue that was recovered with fewer than it must have, with others on free nodes."""
+    missing = queue.count - len(replicas)
+    if missing <= 0:
+        return replicas
+    used = [node_of(replica) for replica in replicas]
+    free = [candidate for candidate in nodes.candidates if node_of(candidate.replica) not in used]
+    return replicas + choose(queue.name, free, min(missing, len(free)))
+
+
 def without_leaving(replicas: tuple[bytes, ...], nodes: Nodes) -> tuple[bytes, ...]:
     """The replicas of group 0 without those for which there is no other place: it gets smaller with the cluster."""
     staying = tuple([replica for replica in replicas if node_of(replica) not in nodes.leaving])
@@ -88,6 +131,8 @@ def repairs(catalog: Catalog, nodes: Nodes) -> list[Change]:
         if changing + len(found) >= MOST_CHANGES:
             break
         replicas = replaced(queue.replicas, queue.name, nodes)
+        if queue.settled:
+            replicas = completed(replicas, queue, nodes)
         if sorted(replicas) != sorted(queue.replicas):
             found.append(Change(queue, replicas, _lead_of(catalog, queue, replicas)))
     return found

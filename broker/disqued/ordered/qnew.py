@@ -206,7 +206,7 @@ def qnew(state: NodeState, session: Session, args: list[bytes]) -> None:
     known = room.catalog.by_name.get(name)
     if known is not None:
         same = known.options.single == options.single and known.options.prefetch == options.prefetch
-        if not same or (options.replicas and options.replicas != len(known.replicas)):
+        if not same or (options.replicas and options.replicas != known.count):
             raise QueueExists(f"queue {shown(name)} exists with other options")
         waiting = Waiting(state, session, 0)
         waiting.begin()

@@ -31,7 +31,7 @@ def handle_raftsnap(state: NodeState, sender: Peer, frame: Frame) -> None:
                         messages += found
                 if not messages or messages[0].to != room.hosting.identity:
                     continue
-            room.hosting.take_part(part, messages)
+            room.hosting.take_part(sender.id, part, messages)
     except (MalformedPayloadError, MalformedError):
         state.counters.add(MESSAGES_REFUSED)
 

@@ -164,6 +164,8 @@ class Replica(GroupReplica):
         self._saving: SnapshotMeta | None = None
         """The snapshot that is being written."""
         self.stopped: bool = False
+        self.epoch: i64 = 0
+        """The version of the catalog at which the queue was recovered from one replica; 0 if it never was."""
         self._due_ms: i64 = 0
         """The deadline of the machine that has been proposed for."""
         self._wake = _Wake(self)

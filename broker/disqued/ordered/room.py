@@ -299,6 +299,7 @@ class OrderedRoom(Room):
         """A node is there."""
         state = self.state
         self.beats[peer.id] = beat
+        self.hosting.note_version(peer.id, beat.version if beat.catalog == self.catalog.identity else -1)
         self.hosting.heard(peer.id, beat.log)
         if beat.catalog == NO_CATALOG:
             return

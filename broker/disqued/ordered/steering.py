@@ -24,7 +24,7 @@ from disqued.ordered.clients import Clients
 from disqued.ordered.exchange import Exchange, node_of
 from disqued.ordered.hosting import NO_LOG, Hosting
 from disqued.ordered.payload import Beat
-from disqued.ordered.placement import Nodes, balance, repairs, replaced, without_leaving
+from disqued.ordered.placement import Nodes, Plan, balance, planned, repairs, replaced, without_leaving
 from disqued.ordered.requests import Unanswered
 
 LEAD_MS: Final = 5000
@@ -119,6 +119,12 @@ class Steering:
                 absent[node_id] = self._absent_ms.get(node_id, int(state.now_ms))
         self._absent_ms = absent
         return found + [node_id for node_id, since_ms in absent.items() if state.now_ms - since_ms >= ABSENT_MS]
+
+    def plan(self, beats: dict[bytes, Beat], candidates: list[Candidate]) -> Plan:
+        """What is under way, and what follows. The leader of group 0 looks again at once."""
+        self._looked_ms = 0
+        self._seen = None
+        return planned(self._catalog, Nodes(candidates, self._leaving(), self._logs(beats)))
 
     def move(self, queue: OrderedQueue, from_node: bytes, to: Candidate) -> bytes:
         """The change of the catalog that moves one replica."""

@@ -85,6 +85,8 @@ class Storage(LogOwner):
         """Those that may not be synced yet."""
         self._then: list[tuple[i64, Callable[[], None]]] = []
         """What waits for a ticket."""
+        self._watchers: dict[int, Callable[[], None]] = {}
+        """What is done when the next snapshot of a group is synced."""
         self._safe: i64 = 0
         """The last ticket that is synced."""
 
@@ -120,6 +122,10 @@ class Storage(LogOwner):
         self._writes = True
         self._exchange.state.ready.turn_work = True
 
+    def watch(self, group: i64, then: Callable[[], None]) -> None:
+        """Do something when the snapshot of a group that is being saved is synced."""
+        self._watchers[int(group)] = then
+
     def fetch(self, replica: GroupReplica, group: i64, low: i64, high: i64, purpose: i64) -> None:
         """Read entries; the replica gets them later."""
         self.log.fetch(group, low, high, _Fetch(replica, purpose))
@@ -152,6 +158,10 @@ class Storage(LogOwner):
 
     def snapshot_saved(self, group: i64, index: i64) -> None:
         """A snapshot is synced."""
+        watcher = self._watchers.pop(int(group), None)
+        if watcher is not None:
+            watcher()
+            return
         replica = self._exchange.replicas.get(int(group))
         if replica is not None:
             replica.snapshot_saved(index)
