@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from disqued.ordered.counters import PROPOSALS
 from disqued.testing.cluster import Member
 from disqued.testing.local import LocalClient
 from ordered.story import Story, Waiting, bodies, ids
@@ -170,3 +171,50 @@ def test_the_next_consumer_takes_over_when_a_node_without_replica_dies() -> None
     assert bodies(active.reply()) == [b"job"]
     node.crash()
     assert bodies(following.reply(within_s=5)) == [b"job"]
+
+
+def take_and_acknowledge(worker: Worker) -> bytes:
+    job = worker.ask().reply()[0]
+    assert worker.call("ACKJOB", job[1]) == 1
+    return bytes(job[2])
+
+
+def test_a_client_finds_its_next_job_at_its_node_after_an_acknowledgement() -> None:
+    story = single()
+    worker = Worker(story, story.nodes[0])
+    for number in range(4):
+        story.add(story.nodes[1], f"{number}")
+    assert take_and_acknowledge(worker) == b"0"
+    story.settle()
+    before = story.leader().node.state.counters.value(PROPOSALS)
+    asked = worker.ask()
+    assert not asked.waits
+    assert asked.reply()[0][2] == b"1"
+    assert story.leader().node.state.counters.value(PROPOSALS) == before
+
+
+def test_a_job_that_its_client_does_not_ask_for_goes_back_and_counts_as_no_attempt() -> None:
+    story = single()
+    a, b, _ = story.nodes
+    worker = Worker(story, a)
+    for number in range(2):
+        story.add(b, f"{number}")
+    assert take_and_acknowledge(worker) == b"0"
+    story.cluster.run(seconds=1)
+    assert story.call(b, "QLEN", "q") == 1
+    worker.client.disconnect()
+    (job,) = story.call(b, "GETJOB", "WITHCOUNTERS", "FROM", "q")
+    assert job[2:] == [b"1", b"nacks", 0, b"additional-deliveries", 0]
+
+
+def test_a_job_that_waits_for_a_client_that_leaves_goes_to_the_next_one_as_new() -> None:
+    story = single()
+    a, b, _ = story.nodes
+    worker = Worker(story, a)
+    for number in range(2):
+        story.add(b, f"{number}")
+    next_one = story.send(b, "GETJOB", "WITHCOUNTERS", "FROM", "q")
+    assert take_and_acknowledge(worker) == b"0"
+    story.settle()
+    worker.client.disconnect()
+    assert next_one.reply()[0][2:] == [b"1", b"nacks", 0, b"additional-deliveries", 0]

@@ -375,3 +375,40 @@ def test_time_of_entries_does_not_fall_when_the_next_leader_has_an_earlier_clock
     entries = leader.group.entries(first, second)
     assert entries is not None
     assert [entry.time_ms for entry in entries] == [cluster.now_ms + 5000] * 2
+
+
+def next_batch_is_relaxed(cluster: RaftCluster) -> bool:
+    """Whether the leader says of one more entry that its own sync may wait."""
+    leader = cluster["a"]
+    leader.group.propose(b"next", cluster.now_ms)
+    batch = leader.group.take()
+    assert batch is not None
+    assert batch.entries
+    return bool(batch.relaxed)
+
+
+def test_leader_whose_followers_commit_without_it_need_not_sync_at_once() -> None:
+    cluster = RaftCluster()
+    cluster.elect("a")
+    cluster.run(50)
+    cluster.propose(b"first")
+    cluster.run(50)
+    assert next_batch_is_relaxed(cluster)
+
+
+def test_leader_syncs_at_once_while_one_of_its_two_followers_is_behind() -> None:
+    cluster = RaftCluster()
+    cluster.elect("a")
+    cluster.run(50)
+    cluster.hold_disk("b")
+    cluster.propose(b"first")
+    cluster.run(50)
+    assert not next_batch_is_relaxed(cluster)
+
+
+def test_leader_that_is_alone_or_has_one_follower_syncs_at_once() -> None:
+    for names in ("a", "ab"):
+        cluster = RaftCluster(names)
+        cluster.elect("a")
+        cluster.run(50)
+        assert not next_batch_is_relaxed(cluster)

@@ -6,6 +6,7 @@ import pytest
 
 from disqued.core.host import disk
 from disqued.raft.entry import EMPTY, MEMBERS
+from disqued.raftlog.writer import RELAXED_MS
 from raftlog.stage import Stage, entries, entry, hard
 
 
@@ -443,3 +444,52 @@ def test_fetches_of_one_range_are_all_answered_if_the_read_ends_just_when_the_se
         stage.wait(5)
     assert [entry.index for entry in stage.owner.answers["first"]] == [1, 2, 3]
     assert [entry.index for entry in stage.owner.answers["second"]] == [2, 3, 4]
+
+
+def test_relaxed_frame_is_synced_after_ten_milliseconds(stage: Stage) -> None:
+    stage.log.append(1, entries(1, 1))
+    stage.persist()
+    stage.log.append(1, entries(2, 2))
+    ticket = stage.log.flush(stage.host.now_ms, relaxed=True)
+    stage.settle()
+    assert stage.log.wake_ms == stage.host.now_ms + RELAXED_MS
+    stage.wait(RELAXED_MS - 1)
+    assert stage.log.safe < ticket
+    stage.wait(1)
+    assert stage.owner.ticket == ticket
+    assert stage.log.wake_ms == 0
+
+
+def test_relaxed_frame_shares_the_sync_of_a_frame_that_somebody_waits_for(stage: Stage) -> None:
+    stage.log.append(1, entries(1, 1))
+    stage.persist()
+    syncs = stage.log.syncs
+    for index in (2, 3):
+        stage.log.append(1, entries(index, index))
+        stage.log.flush(stage.host.now_ms, relaxed=True)
+        stage.settle()
+    stage.log.append(2, entries(1, 1))
+    stage.persist()
+    assert stage.log.syncs == syncs + 1
+
+
+def test_flush_without_new_records_syncs_relaxed_frames(stage: Stage) -> None:
+    stage.log.append(1, entries(1, 1))
+    stage.log.flush(stage.host.now_ms, relaxed=True)
+    stage.settle()
+    stage.persist()
+
+
+def test_frame_is_synced_at_once_if_one_of_its_turns_is_not_relaxed(stage: Stage) -> None:
+    stage.log.append(1, entries(1, 1))
+    stage.persist()
+    stage.disk.hold(disk.APPEND)
+    stage.log.append(1, entries(2, 2))
+    stage.log.flush(stage.host.now_ms)
+    for relaxed in (False, True):
+        stage.log.append(1, entries(3 + relaxed, 3 + relaxed))
+        ticket = stage.log.flush(stage.host.now_ms, relaxed=relaxed)
+    stage.disk.repair()
+    stage.disk.finish()
+    stage.settle()
+    assert stage.log.safe >= ticket

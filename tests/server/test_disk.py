@@ -17,7 +17,7 @@ import pytest
 from disqued.core.host import disk
 from disqued.core.host.disk import Disk, DiskWork
 from disqued.server import files
-from disqued.server.disk import DIRECT_BYTES, FileDisk
+from disqued.server.disk import DIRECT_BYTES, QUICK_NS, FileDisk, QuickSyncs
 from disqued.server.files import OpenFile, behind, copy
 from disqued.testing.disk import MemoryDisk
 
@@ -395,3 +395,76 @@ def test_remains_of_a_short_write_are_removed(directory: Path) -> None:
     left = [b"".join(behind(data, count)) for count in range(6)]
     assert left == [b"abcde", b"bcde", b"cde", b"de", b"e", b""]
     assert OpenFile("a").path == directory / "a"
+
+
+# --- syncs in the event loop ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def syncing(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the threads that synced."""
+    names: list[str] = []
+    sync = files.sync_data
+
+    def record(descriptor: int) -> None:
+        names.append(threading.current_thread().name)
+        sync(descriptor)
+
+    monkeypatch.setattr(files, "sync_data", record)
+    return names
+
+
+def start_quick(owner: Owner, name: str) -> DiskWork:
+    work = DiskWork(disk.SYNC, name)
+    work.quick = True
+    owner.disk.start(work)
+    return work
+
+
+def test_quick_sync_is_done_by_the_event_loop_when_the_turn_has_ended(real: Owner, syncing: list[str]) -> None:
+    real.do(disk.OPEN, "a")
+    real.start(disk.APPEND, "a", b"one")
+    sync = start_quick(real, "a")
+    assert syncing == []
+    assert real.start(disk.APPEND, "a", b"two").finished
+    real.wait(sync)
+    assert syncing == [threading.current_thread().name]
+    assert real.told[-1] is sync
+    assert real.content("a") == b"onetwo"
+
+
+def test_perform_does_a_quick_sync_that_waits_first(real: Owner, syncing: list[str]) -> None:
+    real.do(disk.OPEN, "a")
+    sync = start_quick(real, "a")
+    last = DiskWork(disk.TRUNCATE, "a")
+    real.disk.perform(last)
+    assert sync.finished
+    assert last.finished
+    real.turns.run_until(lambda: sync in real.told)
+    assert real.told.count(sync) == 1
+    assert len(syncing) == 1
+
+
+def test_syncs_that_are_slow_on_average_are_left_to_threads_for_longer_and_longer() -> None:
+    syncs = QuickSyncs()
+    now_ns = 0
+    pauses = []
+    for _ in range(3):
+        while syncs.allowed(now_ns):
+            syncs.took(now_ns, now_ns + 2 * QUICK_NS)
+            now_ns += 2 * QUICK_NS
+        began_ns = now_ns
+        while not syncs.allowed(now_ns):
+            now_ns += QUICK_NS
+        pauses.append((now_ns - began_ns) // 1_000_000_000)
+    assert pauses == [1, 2, 4]
+
+
+def test_single_slow_sync_changes_nothing_on_a_fast_disk() -> None:
+    syncs = QuickSyncs()
+    now_ns = 0
+    for number in range(1000):
+        took_ns = 50 * QUICK_NS if number % 20 == 0 else QUICK_NS // 10
+        syncs.took(now_ns, now_ns + took_ns)
+        now_ns += took_ns
+        assert syncs.allowed(now_ns)

@@ -333,10 +333,10 @@ class RaftLog(DiskOwner):
             relaxed = False
             self._snapshots.write()
         appender = self._appender
+        ticket = appender.last_frame
         if not appender.empty:
             appender.want_written(relaxed=relaxed)
-        ticket = appender.last_frame
-        if not relaxed and self._tuning.sync_always:
+        elif not relaxed and self._tuning.sync_always:
             self._writer.want_synced(ticket)
         self._advance()
         return ticket
