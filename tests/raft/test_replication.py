@@ -412,3 +412,21 @@ def test_leader_that_is_alone_or_has_one_follower_syncs_at_once() -> None:
         cluster.elect("a")
         cluster.run(50)
         assert not next_batch_is_relaxed(cluster)
+
+
+def test_follower_that_confirms_early_waits_with_the_others_for_the_next_append() -> None:
+    cluster = gathering()
+    leader = cluster.elect("a")
+    cluster.run(50)
+    cluster.drop = lambda message: message.kind == APPEND_REPLY and message.sender == b"c.0"
+    sent = record(cluster)
+    for number in range(2):
+        leader.group.propose(b"%d" % number, cluster.now_ms)
+        cluster.work(leader)
+    leader.group.propose(b"2", cluster.now_ms)
+    cluster.hold_disk("a")
+    cluster.run(3)
+    assert [len(message.entries) for message in sent if message.to == b"b.0" and message.entries] == [1]
+    cluster.release_disk("a")
+    cluster.run(20)
+    assert commands(cluster, "b") == [b"0", b"1", b"2"], "the leader and one follower are enough"

@@ -56,6 +56,8 @@ class Leading:
         self._quorum: i64 = 1
         self._own_index: i64 = 0
         """The index of the first entry of this term."""
+        self._in_round: bool = False
+        """Whether the last appends are on their way (`Tuning.gather_entries`)."""
         self._push: bool = False
         """Send the commit index to all followers that do not know it."""
         self._sliced_from: i64 = 0
@@ -298,6 +300,7 @@ class Leading:
         """Send to each follower what it lacks and may get."""
         core = self._core
         self.wanted = False
+        self._in_round = self._has_round()
         behind = False
         for follower in self.followers:
             self._fill(follower)
@@ -325,10 +328,19 @@ class Leading:
         if follower.poke or ((self.eager_commit or self._push) and self._misses_commit(follower)):
             self._send_empty(follower)
 
+    def _has_round(self) -> bool:
+        """Whether a voter that is not behind has not confirmed an append."""
+        committed: i64 = self._core.committed
+        for follower in self._voters:
+            if follower.has_sent and follower.match >= committed:
+                return True
+        return False
+
     def _gathers(self, follower: Progress) -> bool:
         """Whether the next append waits for more entries."""
         core = self._core
-        return follower.has_sent and core.log.last - follower.next + 1 < core.tuning.gather_entries
+        waits = self._in_round or follower.has_sent
+        return waits and core.log.last - follower.next + 1 < core.tuning.gather_entries
 
     def _misses_commit(self, follower: Progress) -> bool:
         """Whether a follower has been sent all entries, but no append to it had the newest commit index."""

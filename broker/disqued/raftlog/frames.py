@@ -47,6 +47,8 @@ class FrameBuilder:
         self.number: i64 = 0
         self.groups: list[int] = []
         """The groups of the frame that was closed last."""
+        self._listed = groups_payload([])
+        """How its TAIL lists them."""
         self._start: i64 = 0
         self._first = b""
         """What precedes the frame in a new segment."""
@@ -66,7 +68,7 @@ class FrameBuilder:
         self._start = start
         self._first = first
         self._before_start = before_start
-        self._before = groups_payload([] if first else self.groups)
+        self._before = groups_payload([]) if first else self._listed
         self._members = {}
         self._parts = []
         self._at = start + len(first) + record_bytes(len(self._before))
@@ -99,8 +101,11 @@ class FrameBuilder:
         segment = self.segment
         assert segment is not None, "a frame was begun"
         start = self._start + len(self._first)
-        self.groups = sorted(self._members)
-        tail = encode(segment.seed, record.TAIL, 0, start, -1, -1, -1, groups_payload(self.groups))
+        groups = sorted(self._members)
+        if groups != self.groups:
+            self.groups = groups
+            self._listed = groups_payload(groups)
+        tail = encode(segment.seed, record.TAIL, 0, start, -1, -1, -1, self._listed)
         length = self._at + len(tail) - start
         head = encode(segment.seed, record.HEAD, 0, start, synced, length, self._before_start, self._before)
         data = b"".join((self._first, head, *self._parts, tail))
