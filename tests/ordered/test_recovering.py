@@ -231,3 +231,98 @@ def test_balance_says_what_is_planned() -> None:
 
     story.cluster.until(is_even, within_s=120)
     assert sum(1 for group in story.replicas(d) if group) >= 2
+
+
+# --- the catalog ------------------------------------------------------------------------------------------------------
+
+
+def all_know_one_catalog(story: Story) -> bool:
+    """Whether all running nodes know the same catalog, and one of them leads group 0 with three members."""
+    rooms = [story.room(node) for node in story.nodes if node.running]
+    known = {(room.catalog.identity, int(room.catalog.version)) for room in rooms}
+    leaders = [room for room in rooms if room.hosting.leads_group_0]
+    return len(known) == len(leaders) == 1 and len(leaders[0].hosting.founders.voters) == min(3, len(rooms))
+
+
+def test_a_cluster_that_has_lost_two_of_three_nodes_is_recovered_whole() -> None:
+    story = Story(3)
+    a, b, c = story.nodes
+    story.new()
+    job_ids = [story.add(a, f"{number}") for number in range(10)]
+    story.cluster.run(seconds=1)
+    a.crash()
+    b.crash()
+    story.cluster.run(seconds=5)
+    assert "recover it first" in str(story.call(c, "CLUSTER", "ORDERED", "RECOVER", "q", "KEEP", c.id, "FORCE"))
+    assert "add FORCE" in str(story.call(c, "CLUSTER", "ORDERED", "RECOVER", "CATALOG"))
+    assert story.call(c, "CLUSTER", "ORDERED", "RECOVER", "CATALOG", "FORCE") == b"OK"
+    story.cluster.until(lambda: story.room(c).hosting.leads_group_0)
+    assert story.call(c, "CLUSTER", "ORDERED", "RECOVER", "q", "KEEP", c.id, "FORCE") == b"OK"
+    jobs = story.call(c, "GETJOB", "COUNT", 4, "FROM", "q", within_s=30)
+    assert ids(jobs) == job_ids[:4]
+    assert story.call(c, "ACKJOB", *job_ids[:4]) == 4
+    story.add(c, "10")
+    for node in (a, b):
+        node.restart()
+    story.cluster.until(partial(all_know_one_catalog, story), within_s=120)
+    assert [story.room(node).conflict for node in story.nodes] == [b""] * 3
+    story.cluster.until(lambda: all(1 in story.replicas(node) for node in story.nodes), within_s=60)
+    story.cluster.run(seconds=5)
+    story.settle()
+    c.crash()
+    assert numbers(story.call(a, "GETJOB", "COUNT", 99, "FROM", "q", within_s=30)) == [*range(4, 11)]
+    assert story.call(a, "QNEW", "new", "ORDERED", within_s=30) == b"OK"
+    assert story.room(a).catalog.by_name[b"new"].group > 1 << 16
+
+
+def test_members_of_the_catalog_that_were_apart_take_the_recovered_one() -> None:
+    story = Story(5)
+    a, b, c, d, e = story.nodes
+    story.new("q", "ON", c.id, d.id, e.id)
+    story.cluster.run(seconds=1)
+    story.cluster.partition([a, b], [c, d, e])
+    story.cluster.run(seconds=5)
+    assert story.call(a, "QNEW", "lost", "ORDERED", "REPLICAS", 1, "ON", a.id) == b"OK"
+    assert story.call(c, "CLUSTER", "ORDERED", "RECOVER", "CATALOG", "FORCE") == b"OK"
+    story.cluster.until(lambda: all(story.room(node).catalog.ancestors for node in (c, d, e)))
+    story.cluster.run(milliseconds=500)
+    assert story.call(c, "QNEW", "kept", "ORDERED", "REPLICAS", 1, "ON", d.id, within_s=30) == b"OK"
+    story.add(e, "job", queue="kept")
+    story.cluster.heal()
+    story.cluster.until(partial(all_know_one_catalog, story), within_s=120)
+    for node in story.nodes:
+        assert sorted(story.room(node).catalog.by_name) == [b"kept", b"q"]
+        assert story.room(node).conflict == b""
+    assert story.take(a, queue="kept") == [b"job"]
+    assert set(story.replicas(a)) <= {0}
+
+
+def test_a_recovered_catalog_is_there_after_a_restart_of_all_nodes() -> None:
+    story = Story(3)
+    a, b, c = story.nodes
+    story.new()
+    job_id = story.add(a, "job")
+    story.cluster.run(seconds=1)
+    a.crash()
+    b.crash()
+    story.cluster.run(seconds=5)
+    assert story.call(c, "CLUSTER", "ORDERED", "RECOVER", "CATALOG", "FORCE") == b"OK"
+    story.cluster.until(lambda: bool(story.room(c).catalog.ancestors))
+    identity = story.room(c).catalog.identity
+    c.crash()
+    for node in (c, a, b):
+        node.restart()
+    story.cluster.until(partial(all_know_one_catalog, story), within_s=120)
+    assert {story.room(node).catalog.identity for node in story.nodes} == {identity}
+    assert ids(story.call(b, "GETJOB", "FROM", "q", within_s=30)) == [job_id]
+
+
+def test_recovering_the_catalog_is_refused_without_need_or_at_other_nodes() -> None:
+    story = Story(4)
+    a, b, c, d = story.nodes
+    assert "3 of 3 members" in str(story.call(a, "CLUSTER", "ORDERED", "RECOVER", "CATALOG", "FORCE"))
+    a.crash()
+    b.crash()
+    story.cluster.run(seconds=5)
+    assert "does not keep the catalog" in str(story.call(d, "CLUSTER", "ORDERED", "RECOVER", "CATALOG", "FORCE"))
+    assert story.call(c, "CLUSTER", "ORDERED", "RECOVER", "CATALOG", "FORCE") == b"OK"

@@ -239,7 +239,7 @@ COMMAND: Final[Command] = Command(
     "MEET ip port [bus-port] | NODES | MYID | INFO | SAVECONFIG | FORGET node-id | RESET [SOFT|HARD] | "
     "LEAVING [yes|no|status] | REPAIR status|now | ORDERED INIT node-id [node-id ...] | "
     "ORDERED STATUS | ORDERED MOVE queue FROM node-id TO node-id | ORDERED LEAD queue node-id | ORDERED BALANCE | "
-    "ORDERED RECOVER queue KEEP node-id FORCE",
+    "ORDERED RECOVER queue KEEP node-id FORCE | ORDERED RECOVER CATALOG FORCE",
     "O(nodes)",
     categories=("clusteradmin", "admin", "dangerous"),
     subcommands=_SUBCOMMANDS,

@@ -27,6 +27,8 @@ RECOVER: Final = "recover"
 MEMBERS: Final = "members"
 CATALOG_GROUP: Final = 0
 """The number of the group that holds the catalog."""
+GROUPS_AHEAD: Final = 1 << 16
+"""How many numbers of groups are left out when the catalog is recovered."""
 MAX_REPLICAS: Final = 5
 DONE: Final = b"done"
 EXISTS: Final = b"exists"
@@ -112,6 +114,12 @@ class Catalog:
     def __init__(self, identity: bytes = NO_CATALOG) -> None:
         self.identity = identity
         """Drawn when the catalog was founded: two catalogs of one cluster are never merged."""
+        self.ancestors: tuple[bytes, ...] = ()
+        """The identities that it had before it was recovered (`recovering`), the oldest first."""
+        self.born: i64 = 0
+        """The version at which it was recovered last; 0 if it never was."""
+        self.seats = 0
+        """How many members group 0 had when it was recovered, and must have again; 0 if it never was."""
         self.version: i64 = 0
         """The index of the last change; 0 while there was none."""
         self.members: tuple[bytes, ...] = ()
@@ -206,12 +214,29 @@ class Catalog:
     def take(self, other: Catalog) -> None:
         """Become equal to another catalog."""
         self.identity = other.identity
+        self.ancestors = other.ancestors
+        self.born = other.born
+        self.seats = other.seats
         self.version = other.version
         self.last_group = other.last_group
         self.members = other.members
         self.by_name = other.by_name
         self.by_group = other.by_group
         self.by_word = other.by_word
+
+    def recovered(self, identity: bytes, member: bytes, seats: int, index: i64) -> bytes:
+        """The catalog as bytes when a replica of group 0 continues alone, under a new identity.
+
+        Groups that other replicas of group 0 made afterwards have numbers that are not used again.
+        """
+        catalog = decode(self.encode())
+        catalog.ancestors = (*self.ancestors, self.identity)
+        catalog.identity = identity
+        catalog.version = catalog.born = index
+        catalog.seats = max(seats, self.seats)
+        catalog.members = (member,)
+        catalog.last_group += GROUPS_AHEAD
+        return catalog.encode()
 
     # --- as bytes -----------------------------------------------------------------------------------------------------
 
@@ -221,6 +246,9 @@ class Catalog:
         return _pack(
             {
                 "identity": self.identity.decode("latin-1"),
+                "ancestors": [one.decode("latin-1") for one in self.ancestors],
+                "born": int(self.born),
+                "seats": self.seats,
                 "version": int(self.version),
                 "last_group": int(self.last_group),
                 "members": [one.decode("latin-1") for one in self.members],
@@ -237,6 +265,9 @@ def decode(data: bytes) -> Catalog:
         catalog.identity = _bytes(whole, "identity")
         if len(catalog.identity) != CATALOG_BYTES:
             raise MalformedCatalogError(f"an identity of {len(catalog.identity)} bytes")
+        catalog.ancestors = tuple([str(one).encode("latin-1") for one in whole.get("ancestors", ())])
+        catalog.born = int(whole.get("born", 0))
+        catalog.seats = int(whole.get("seats", 0))
         catalog.version = int(whole["version"])
         catalog.last_group = int(whole["last_group"])
         catalog.members = tuple([str(one).encode("latin-1") for one in whole["members"]])

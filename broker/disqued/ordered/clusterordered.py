@@ -182,11 +182,31 @@ def balance(state: NodeState, session: Session, words: list[bytes]) -> bool:
     return True
 
 
+def _recover_catalog(room: OrderedRoom, session: Session, *, force: bool) -> None:
+    """Make the replica of group 0 of this node the only one."""
+    require_catalog(room)
+    if not force:
+        raise ReplyError(
+            "ERR the newest queues may be lost; add FORCE if the other members of the catalog will not return"
+        )
+    replica = room.exchange.replicas.get(CATALOG_GROUP)
+    if not isinstance(replica, Replica) or not replica.raft.members.is_voter(room.hosting.identity):
+        raise ReplyError("ERR this node does not keep the catalog; run this command on one of its members")
+    heard, members = room.hosting.heard_voters(replica)
+    if heard >= members.quorum:
+        raise ReplyError(f"ERR {heard} of {len(members.voters)} members can be reached, which is a majority")
+    room.hosting.recover_catalog()
+    session.reply_ok()
+
+
 def recover(state: NodeState, session: Session, words: list[bytes]) -> bool:
     """Make the replica of this node the only one of a queue that has lost its majority."""
+    room = ordered_of(state)
+    if len(words) in {2, 3} and words[1].upper() == b"CATALOG":
+        _recover_catalog(room, session, force=words[-1].upper() == b"FORCE")
+        return True
     if len(words) not in {4, 5} or words[2].upper() != b"KEEP":
         return False
-    room = ordered_of(state)
     queue = _known(room, words[1])
     if len(words) == 4 or words[4].upper() != b"FORCE":
         raise ReplyError(
@@ -203,7 +223,7 @@ def recover(state: NodeState, session: Session, words: list[bytes]) -> bool:
         raise ReplyError(f"ERR {heard} of {len(members.voters)} replicas can be reached, which is a majority")
     founders = room.hosting.founders
     if room.count_heard(founders.voters) < founders.quorum:
-        raise ReplyError("ERR the catalog of ordered queues has no majority, so it cannot be changed")
+        raise ReplyError("ERR the catalog of ordered queues has no majority: recover it first")
     _change(room, session, queue, pack_recover(queue, room.hosting.identity, state.view.node_id))
     return True
 

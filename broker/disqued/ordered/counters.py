@@ -38,7 +38,7 @@ WITHOUT_LEADER: Final = Counter(
 )
 RECOVERED: Final = Counter(
     "ordered_recovered",
-    "Ordered queues that were recovered from the replica of this node alone (CLUSTER ORDERED RECOVER).",
+    "Groups of ordered queues that were recovered from the replica of this node alone (CLUSTER ORDERED RECOVER).",
 )
 COUNTERS: Final = (
     MESSAGES_REFUSED,

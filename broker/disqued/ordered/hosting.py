@@ -19,7 +19,7 @@ from disqued.ordered.catalog import CATALOG_GROUP, Catalog, OrderedQueue, decode
 from disqued.ordered.catalogmachine import CatalogMachine
 from disqued.ordered.exchange import SILENT_MS, Exchange, node_of
 from disqued.ordered.queuemachine import Agents, QueueMachine, queue_in
-from disqued.ordered.recovering import Recovery
+from disqued.ordered.recovering import CatalogRecovery, QueueRecovery
 from disqued.ordered.replica import Applier, Replica
 from disqued.ordered.snapshotpayload import Part
 from disqued.ordered.storage import Storage, StorageListener
@@ -183,10 +183,12 @@ class Hosting(StorageListener):
             return
         members = Members.decode(group.snapshot_members)
         if number == COPY_GROUP:
-            self._copied = group.snapshot_index
-            self.know_founders(members)
-            self._catalog.take(decode(group.snapshot_state))
-            self._changed()
+            copy = decode(group.snapshot_state)
+            if copy.identity not in self._catalog.ancestors:  # the replica of group 0 here may be newer
+                self._copied = group.snapshot_index
+                self.know_founders(members)
+                self._catalog.take(copy)
+                self._changed()
             return
         meta = SnapshotMeta(group.snapshot_index, group.snapshot_term, 0, members)
         changes = [(entry.index, Members.decode(entry.data)) for entry in group.member_entries]
@@ -337,7 +339,7 @@ class Hosting(StorageListener):
             del exchange.replicas[group]
             replica.stop()
             self._recovering[group] = queue
-            exchange.at_turn_end(Recovery(exchange, self.storage, replica, queue, self._recovered))
+            QueueRecovery(exchange, self.storage, replica, queue, self._recovered).begin()
         exchange.members[group] = queue.replicas
         exchange.leaders.pop(group, None)
 
@@ -349,6 +351,28 @@ class Hosting(StorageListener):
             return
         self._add(applier.group, stored, applier).campaign()
         self.follow_catalog()
+
+    def recover_catalog(self) -> None:
+        """Make the replica of group 0 here the only one. Only for a node that has one."""
+        replica = self._exchange.replicas.pop(CATALOG_GROUP)
+        assert isinstance(replica, Replica)
+        replica.stop()
+        seats = len(replica.raft.members.voters)
+        CatalogRecovery(self._exchange, self.storage, replica, seats, self._catalog_recovered).begin()
+
+    def _catalog_recovered(self, stored: Stored, applier: CatalogMachine) -> None:
+        """The replica of group 0 is alone now."""
+        self._versions.clear()
+        self.know_founders(stored.snapshot.members)
+        self._exchange.leaders.pop(CATALOG_GROUP, None)
+        self._add(CATALOG_GROUP, stored, applier).campaign()
+
+    def leave_lineage(self) -> None:
+        """The catalog was recovered elsewhere: give up the replica of group 0, if there is one."""
+        self._exchange.send()  # its messages must not leave after the next BEAT
+        self._versions.clear()
+        if self.is_founder:
+            self._end(CATALOG_GROUP)
 
     def _is_from_before(self, replica: Replica, node_id: bytes) -> bool:
         """Whether a message comes from a node that may not know that the queue was recovered."""
@@ -378,6 +402,8 @@ class Hosting(StorageListener):
         replica = Replica(exchange, self.storage, raft, applier, stored.snapshot.index)
         if isinstance(applier, QueueMachine):
             replica.epoch = applier.queue.epoch
+        elif isinstance(applier, CatalogMachine):
+            replica.epoch = max(applier.catalog.born, self._catalog.born)
         exchange.replicas[int(group)] = replica
         exchange.members[int(group)] = raft.members.voters
         if group == CATALOG_GROUP:

@@ -107,14 +107,11 @@ def replaced(replicas: tuple[bytes, ...], name: bytes, nodes: Nodes) -> tuple[by
     return tuple(kept)
 
 
-def completed(replicas: tuple[bytes, ...], queue: OrderedQueue, nodes: Nodes) -> tuple[bytes, ...]:
-    """The replicas of a queue that was recovered with fewer than it must have, with others on free nodes."""
-    missing = queue.count - len(replicas)
-    if missing <= 0:
-        return replicas
+def extended(replicas: tuple[bytes, ...], name: bytes, count: int, nodes: Nodes) -> tuple[bytes, ...]:
+    """The replicas, and others on free nodes up to `count`: after a group was recovered from one of them."""
     used = [node_of(replica) for replica in replicas]
     free = [candidate for candidate in nodes.candidates if node_of(candidate.replica) not in used]
-    return replicas + choose(queue.name, free, min(missing, len(free)))
+    return replicas + choose(name, free, min(max(count - len(replicas), 0), len(free)))
 
 
 def without_leaving(replicas: tuple[bytes, ...], nodes: Nodes) -> tuple[bytes, ...]:
@@ -132,7 +129,7 @@ def repairs(catalog: Catalog, nodes: Nodes) -> list[Change]:
             break
         replicas = replaced(queue.replicas, queue.name, nodes)
         if queue.settled:
-            replicas = completed(replicas, queue, nodes)
+            replicas = extended(replicas, queue.name, queue.count, nodes)
         if sorted(replicas) != sorted(queue.replicas):
             found.append(Change(queue, replicas, _lead_of(catalog, queue, replicas)))
     return found

@@ -268,18 +268,29 @@ class OrderedRoom(Room):
 
     def learn_catalog(self, told: Told) -> None:
         """Another node told its catalog."""
-        if self.has_catalog and told.catalog != self.catalog.identity:
-            self.conflict = told.catalog
-            return
         try:
             catalog = decode(told.data)
             members = Members.decode(told.members)
         except (MalformedCatalogError, ValueError):
             return
+        if self.has_catalog and catalog.identity != self.catalog.identity:
+            if self.catalog.identity in catalog.ancestors:
+                self._take_recovered(catalog, members)
+            elif catalog.identity not in self.catalog.ancestors:
+                self.conflict = catalog.identity
+            return
         if catalog.identity != told.catalog or catalog.version < self.catalog.version:
             return
         if self.hosting.is_founder and not self.hosting.was_removed(catalog, members):
             return
+        self.catalog.take(catalog)
+        self.hosting.know_founders(members)
+        self.hosting.when_open(self.catalog_changed)
+
+    def _take_recovered(self, catalog: Catalog, members: Members) -> None:
+        """The catalog that this node knows was lost, and recovered from a replica of group 0 of another node."""
+        self.hosting.leave_lineage()
+        self.conflict = b""
         self.catalog.take(catalog)
         self.hosting.know_founders(members)
         self.hosting.when_open(self.catalog_changed)
@@ -304,8 +315,10 @@ class OrderedRoom(Room):
         if beat.catalog == NO_CATALOG:
             return
         if self.has_catalog and beat.catalog != self.catalog.identity:
-            self.conflict = beat.catalog
-        elif self._is_behind(beat) and self._asked_ms + ASK_EVERY_MS <= state.now_ms:
+            asks = beat.catalog not in self.catalog.ancestors
+        else:
+            asks = self._is_behind(beat)
+        if asks and self._asked_ms + ASK_EVERY_MS <= state.now_ms:
             self._asked_ms = state.now_ms
             send(state, peer, state.bus.other(kinds.CATALOGASK, b""))
 

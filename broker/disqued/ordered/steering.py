@@ -24,7 +24,7 @@ from disqued.ordered.clients import Clients
 from disqued.ordered.exchange import Exchange, node_of
 from disqued.ordered.hosting import NO_LOG, Hosting
 from disqued.ordered.payload import Beat
-from disqued.ordered.placement import Nodes, Plan, balance, planned, repairs, replaced, without_leaving
+from disqued.ordered.placement import Nodes, Plan, balance, extended, planned, repairs, replaced, without_leaving
 from disqued.ordered.requests import Unanswered
 
 LEAD_MS: Final = 5000
@@ -83,6 +83,7 @@ class Steering:
         members = replaced(self._hosting.founders.voters, b"", nodes)
         if quiet:
             members = without_leaving(members, nodes)
+        members = extended(members, b"", self._catalog.seats, nodes)
         if sorted(members) != sorted(self._hosting.founders.voters):
             if sorted(members) != sorted(self._catalog.members):
                 self._submit(pack_members(members))
