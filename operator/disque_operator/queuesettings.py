@@ -96,6 +96,11 @@ class QueueSettings(Section):
     inflight: Limit | None = Field(
         default=None, description="How many jobs workers have at a time, in the whole cluster."
     )
+    consumer_timeout_s: Annotated[int, Field(ge=1, le=86400)] | None = Field(
+        default=None,
+        description="After this time, a consumer of an ordered queue with `single` that neither has a job nor asks for "
+        "one loses its place. Defaults to 60.",
+    )
 
     @property
     def values(self) -> dict[str, str]:
@@ -118,6 +123,7 @@ class QueueSettings(Section):
             "rate": self.rate,
             "burst": self.burst,
             "inflight": self.inflight,
+            "consumer-timeout": self.consumer_timeout_s,
         }
         return {name: str(value) for name, value in found.items() if value is not None}
 

@@ -64,3 +64,19 @@ def test_limits_that_brokers_refuse_are_refused_by_the_definition(name: str, val
 
 def test_rate_of_a_resource_has_a_unit() -> None:
     assert not takes("rate", "10")
+
+
+@pytest.mark.parametrize("seconds", [1, 86_400])
+def test_consumer_timeout_is_a_setting_of_the_broker(seconds: int) -> None:
+    assert takes("consumerTimeoutSeconds", seconds)
+    settings = {"consumerTimeoutSeconds": seconds}
+    found = QueueFields.model_validate({"clusterRef": {"name": "mail"}, "settings": settings}).settings
+    assert found is not None
+    assert found.values == {"consumer-timeout": str(seconds)}
+    assert fault(SETTINGS[b"consumer-timeout"], str(seconds).encode()) == ""
+
+
+@pytest.mark.parametrize("seconds", [0, 86_401, 1.5])
+def test_consumer_timeouts_that_brokers_refuse_are_refused_by_the_definition(seconds: float) -> None:
+    assert fault(SETTINGS[b"consumer-timeout"], str(seconds).encode()) != ""
+    assert not takes("consumerTimeoutSeconds", seconds)
