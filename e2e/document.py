@@ -21,6 +21,7 @@ ROWS: Final = (
     ("scaled_in_from_3_to_1_with_100_000_jobs_s", "scaling from three members to one, with the same jobs", ""),
     ("ordered_scaled_in_from_5_to_3_under_load_s", "scaling from five to three members, with an ordered queue", ""),
     ("ordered_lost_volume_healed_s", "an ordered queue has all replicas after a volume was lost", ""),
+    ("ordered_upgrade_slowest_1_percent_of_adds_ms", "99th percentile of ADDJOB to an ordered queue in an upgrade", ""),
     ("upgrade_per_pod_s", "an upgrade under load, per pod", ""),
     ("upgrade_slowest_1_percent_of_adds_ms", "99th percentile of ADDJOB during that upgrade", "5000 ms"),
     ("password_rotated_on_all_nodes_s", "a rotated password is accepted by all nodes", ""),

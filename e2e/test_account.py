@@ -1,4 +1,4 @@
-"""Tests of the account that decides whether jobs were lost; they need no Kubernetes."""
+"""Tests of the accounts that decide whether jobs were lost or came out of order; they need no Kubernetes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import pytest
 
 from e2e.support.account import Account
+from e2e.support.orderedload import OrderedAccount
 
 ONE = "D-5ca1ab1e-wyYYkRMaIpx0MjZLTUHAcFdS-05a1"
 OTHER = "D-5ca1ab1e-wyYYkRMaIpx0MjZLTUHAcFdT-05a1"
@@ -52,3 +53,30 @@ def test_repeated_deliveries_and_repeated_jobs_are_counted_separately() -> None:
     twice = account(*SOUND, f"got {ONE} p.0", f"got {OTHER} p.0")
     twice.check(at_least=2)
     assert (twice.duplicates, twice.repeated) == (1, 1)
+
+
+FIRST = (f"add ordered 2 p.0.0 {ONE}", f"add ordered 2 p.0.1 {OTHER}", f"got {ONE} p.0.0")
+
+
+def in_order(*lines: str) -> OrderedAccount:
+    read = OrderedAccount()
+    read.read((*FIRST, *lines))
+    return read
+
+
+def test_ordered_check_accepts_a_job_that_comes_again_before_later_ones() -> None:
+    in_order(f"got {ONE} p.0.0", f"acked {ONE}", f"got {OTHER} p.0.1", f"acked {OTHER}").check_ordered(at_least=2)
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ((f"got {OTHER} p.0.1", f"got {ONE} p.0.0"), "out of order ['p.0.0 after 1']"),
+        ((f"acked {ONE}", f"got {ONE} p.0.0", f"got {OTHER} p.0.1"), f"after their acknowledgement ['{ONE}']"),
+        ((f"got {ONCE} p.0.0", f"got {OTHER} p.0.1"), "some keys have two jobs"),
+        ((f"acked {ONE}",), "lost ['p.0.1']"),
+    ],
+)
+def test_ordered_check_reports_lost_doubled_returned_and_misplaced_jobs(lines: tuple[str, ...], message: str) -> None:
+    with pytest.raises(AssertionError, match=re.escape(message)):
+        in_order(*lines).check_ordered(at_least=2)

@@ -10,12 +10,12 @@ from e2e.support.brokers import poll
 from e2e.support.cluster import DisqueCluster, condition
 from e2e.support.kube import Json, Kube
 from e2e.support.loadpod import ORDERED
-from e2e.support.orderedload import OrderedLoad, declare_queue, place, unfinished
+from e2e.support.orderedload import OrderedLoad, declare_queue, move_to, place, unfinished
 from e2e.support.settings import Settings, run_hook
 from e2e.support.times import Times
 from e2e.support.zones import Zoned, wait_for_zones, zone_of
 
-pytestmark = pytest.mark.alone  # the order is checked under load, whose pace needs the machine
+under_load = pytest.mark.alone  # the pace of the load needs the machine
 ENABLED = {"enabled": True}
 READY_S = 120
 HEALED_S = 240
@@ -61,6 +61,7 @@ def test_catalog_is_founded_once_and_the_queue_is_where_its_resource_says(cluste
     assert catalog(cluster) == first
 
 
+@under_load
 def test_scale_out_and_in_under_load_keeps_all_jobs_in_order(
     cluster: DisqueCluster, ordered: OrderedLoad, times: Times
 ) -> None:
@@ -69,6 +70,7 @@ def test_scale_out_and_in_under_load_keeps_all_jobs_in_order(
         cluster.patch(replicas=5)
         cluster.wait_running(5)
         wait_led(cluster)
+        move_to(cluster, ["shop-4", "shop-3", "shop-0"])
         begin_s = cluster.patch(replicas=3)
         cluster.wait_running(3)
         wait_led(cluster)
@@ -78,10 +80,12 @@ def test_scale_out_and_in_under_load_keeps_all_jobs_in_order(
     account.check_ordered(at_least=500)
 
 
+@under_load
 def test_cluster_that_began_with_five_members_gets_smaller(cluster: DisqueCluster, ordered: OrderedLoad) -> None:
     create(cluster, 5)
     assert len(cluster.status["ordered"]["members"]) == 5
     with ordered:
+        move_to(cluster, ["shop-3", "shop-4", "shop-1"])
         cluster.patch(replicas=3)
         cluster.wait_running(3)
         wait_led(cluster)
@@ -90,6 +94,7 @@ def test_cluster_that_began_with_five_members_gets_smaller(cluster: DisqueCluste
     account.check_ordered(at_least=500)
 
 
+@under_load
 def test_new_image_is_rolled_out_under_load_and_keeps_all_jobs_in_order(
     cluster: DisqueCluster, ordered: OrderedLoad, settings: Settings, times: Times
 ) -> None:
@@ -109,16 +114,17 @@ def image(pod: Json) -> str:
     return str(pod["spec"]["containers"][0]["image"])
 
 
-def test_lost_volume_under_load_is_replaced_and_no_job_is_lost(
+@under_load
+def test_lost_volume_of_the_leader_is_replaced_under_load_and_no_job_is_lost(
     cluster: DisqueCluster, ordered: OrderedLoad, times: Times
 ) -> None:
     create(cluster, 3)
-    ids, first = cluster.ids(), catalog(cluster)
+    ids, first, lost = cluster.ids(), catalog(cluster), place(cluster)["leader"]
     with ordered:
         begin_s = time.monotonic()
-        cluster.kube.delete("PersistentVolumeClaim", "data-shop-2", cluster.namespace)
-        cluster.kube.delete("Pod", "shop-2", cluster.namespace, grace_s=0)
-        poll(lambda: cluster.ids().get("shop-2", ids["shop-2"]) != ids["shop-2"], "there is a new node", HEALED_S)
+        cluster.kube.delete("PersistentVolumeClaim", f"data-{lost}", cluster.namespace)
+        cluster.kube.delete("Pod", lost, cluster.namespace, grace_s=0)
+        poll(lambda: cluster.ids().get(lost, ids[lost]) != ids[lost], "there is a new node", HEALED_S)
         cluster.wait_running(3)
         wait_led(cluster, HEALED_S)
         times.since("ordered_lost_volume_healed_s", begin_s)
@@ -128,6 +134,7 @@ def test_lost_volume_under_load_is_replaced_and_no_job_is_lost(
     account.check_ordered(at_least=500)
 
 
+@under_load
 @pytest.mark.timeout(900)
 def test_lost_zone_keeps_the_queue_in_service(
     cluster: DisqueCluster, kube: Kube, settings: Settings, zones: Zoned

@@ -7,6 +7,7 @@ It uses the project's client, through a Service. It logs each event as a line, b
     unknown <key> <kind> <error>                  ADDJOB failed; the job may exist
     got <job ID> <key> …                          jobs were delivered, and are acknowledged next
     took <job ID> <key> …                         jobs were delivered, and are not acknowledged
+    acked <job ID> …                              jobs of the ordered queue are acknowledged, with an answer
     failed <call> <error>                         a call of a consumer failed after all retries
     again <key or call> <error>                   a call about the ordered queue failed, and is made again
     end                                           the program ends, after SIGTERM
@@ -203,6 +204,7 @@ async def follow(settings: dict[str, Any], ending: asyncio.Event) -> None:
             if jobs:
                 log("got", *named(jobs))
                 await connection.client().ack(*(job.id for job in jobs))
+                log("acked", *(job.id for job in jobs))
         except DisqueError as error:
             log("again", call, type(error).__name__, str(error).replace("\n", " "))
             await asyncio.sleep(AGAIN_S)

@@ -11,13 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from e2e.support.account import Account
-from e2e.support.brokers import poll
+from e2e.support.brokers import Broker, poll
 from e2e.support.cluster import API_VERSION, DisqueCluster, condition
 from e2e.support.kube import Json, Kube
 from e2e.support.load import SETTLE_S, Load
 from e2e.support.loadpod import ORDERED
 
 MADE_S: Final = 60
+MOVED_S: Final = 60
+LED_S: Final = 60
 _UNFINISHED: Final = (b"len", b"leased", b"delayed")
 """Fields of QSTAT that count jobs which are not finished."""
 
@@ -28,12 +30,22 @@ class OrderedAccount(Account):
 
     sequence: list[str] = field(default_factory=list)
     """The keys of all deliveries, in their order."""
+    acked: set[str] = field(default_factory=set)
+    """The IDs of the jobs whose acknowledgement was answered."""
+    resurrected: list[str] = field(default_factory=list)
+    """The IDs of jobs that were delivered although their acknowledgement had been answered."""
 
     def read(self, lines: Iterable[str]) -> None:
         """Add the records of a log."""
         kept = list(lines)
         super().read(kept)
-        self.sequence += [key for line in kept if line.startswith("got ") for key in line.split(" ")[2::2]]
+        for line in kept:
+            match line.split(" "):
+                case ["got", *pairs]:
+                    self.sequence += pairs[1::2]
+                    self.resurrected += [job_id for job_id in pairs[::2] if job_id in self.acked]
+                case ["acked", *ids]:
+                    self.acked |= set(ids)
 
     @property
     def inversions(self) -> list[str]:
@@ -48,9 +60,13 @@ class OrderedAccount(Account):
         return found
 
     def check_ordered(self, at_least: int) -> None:
-        """Assert that no job is lost or unexpected, that each was added once, and that the order was kept."""
+        """Assert that no job is lost or unexpected, that each was added once, and that the order was kept.
+
+        A job may be delivered again only if its acknowledgement was not answered.
+        """
         self.check(at_least, calls_may_fail=True)
         assert not self.inversions, f"{self}: out of order {self.inversions[:20]}"
+        assert not self.resurrected, f"{self}: delivered after their acknowledgement {self.resurrected[:20]}"
         assert not self.repeated, f"{self}: some keys have two jobs"
 
 
@@ -103,6 +119,43 @@ def declare_queue(cluster: DisqueCluster, **spec: Any) -> None:
 
 def _is_ready(queues: list[Json]) -> bool:
     return any(condition(queue.get("status") or {}, "Ready").get("status") == "True" for queue in queues)
+
+
+def move_to(cluster: DisqueCluster, pods: list[str]) -> None:
+    """Move the replicas of the ordered queue to these pods, and the leader to the first of them."""
+    ids = cluster.ids()
+    wanted = [ids[pod] for pod in pods]
+    with cluster.broker(0) as broker:
+        while spare := [node_id for node_id in _queue(broker)["replicas"] if node_id not in wanted]:
+            missing = next(node_id for node_id in wanted if node_id not in _queue(broker)["replicas"])
+            broker.call("CLUSTER", "ORDERED", "MOVE", ORDERED, "FROM", spare[0], "TO", missing)
+            _wait_settled_with(broker, missing)
+        broker.call("CLUSTER", "ORDERED", "LEAD", ORDERED, wanted[0])
+    with cluster.broker(cluster.pod_names().index(pods[0])) as broker:
+        poll(lambda: _queue(broker)["leader"] == wanted[0], f"{pods[0]} leads", LED_S)
+
+
+def _wait_settled_with(broker: Broker, node_id: str) -> None:
+    def is_settled() -> bool:
+        queue = _queue(broker)
+        return node_id in queue["replicas"] and queue["settled"]
+
+    poll(is_settled, f"{ORDERED} has a replica on {node_id} and its replicas are settled", MOVED_S)
+
+
+def _queue(broker: Broker) -> dict[str, Any]:
+    """Return what a broker knows about the ordered queue: `replicas`, `settled` and `leader`."""
+    status = _named(broker.call("CLUSTER", "ORDERED", "STATUS"))
+    found: dict[str, Any] = next(queue for queue in map(_named, status["queues"]) if queue["queue"] == ORDERED.encode())
+    return {
+        "replicas": [node_id.decode() for node_id in found["replicas"]],
+        "settled": bool(found["settled"]),
+        "leader": found["leader"].decode(),
+    }
+
+
+def _named(reply: list[Any]) -> dict[str, Any]:
+    return {name.decode(): value for name, value in zip(reply[::2], reply[1::2], strict=True)}
 
 
 def place(cluster: DisqueCluster) -> Json:
