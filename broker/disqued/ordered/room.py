@@ -73,6 +73,7 @@ class OrderedRoom(Room):
         self._alternatives = alternatives
         """What commands do with ordered queues, by the name of the command."""
         self._rerouted: bool = False
+        self._catalog_is_new: bool = False
         self._known: dict[bytes, bool] = {}
         """The names in the catalog. The values have no meaning."""
         self._subcommands = subcommands
@@ -109,6 +110,8 @@ class OrderedRoom(Room):
         state = self.state
         while state.ready.turn_work:
             state.ready.turn_work = False
+            if self._catalog_is_new:
+                self._follow_catalog()
             self.exchange.run_work()
             self.hosting.flush()
         self.exchange.send()
@@ -225,7 +228,13 @@ class OrderedRoom(Room):
     # --- the catalog --------------------------------------------------------------------------------------------------
 
     def catalog_changed(self) -> None:
-        """The catalog here is newer than before."""
+        """The catalog here is newer than before: follow it once in this turn, because that goes through all queues."""
+        self._catalog_is_new = True
+        self.state.ready.turn_work = True
+
+    def _follow_catalog(self) -> None:
+        """Begin and end replicas, and continue what waited for a change of the catalog."""
+        self._catalog_is_new = False
         self.hosting.follow_catalog()
         by_group = self.catalog.by_group
         for group in [group for group in self.clients.groups() if group != CATALOG_GROUP and group not in by_group]:
