@@ -331,10 +331,7 @@ class Leading:
     def _has_round(self) -> bool:
         """Whether a voter that is not behind has not confirmed an append."""
         committed: i64 = self._core.committed
-        for follower in self._voters:
-            if follower.has_sent and follower.match >= committed:
-                return True
-        return False
+        return any(follower.has_sent and follower.match >= committed for follower in self._voters)
 
     def _gathers(self, follower: Progress) -> bool:
         """Whether the next append waits for more entries."""
