@@ -172,8 +172,8 @@ _WORK: Final = Row(
         Panel(
             "Refused",
             "Requests per second that found no leader (NOQUORUM), commands with a stale claim, malformed messages of "
-            "other nodes, dead letters and moves that were not confirmed for an hour, and jobs that came under the "
-            "name of an ordered queue from nodes that do not know it.",
+            "other nodes, dead letters and moves that were not confirmed for an hour, jobs that came under the name of "
+            "an ordered queue from nodes that do not know it, and queues that were recovered from one replica.",
             "ops",
             (
                 Query(rate("disque_ordered_requests_without_leader_total"), "no leader"),
@@ -181,6 +181,7 @@ _WORK: Final = Row(
                 Query(rate("disque_ordered_messages_refused_total"), "malformed"),
                 Query(rate("disque_ordered_moves_parked_total"), "moves not confirmed"),
                 Query(rate("disque_ordered_jobs_adopted_total"), "adopted"),
+                Query(rate("disque_ordered_recovered_total"), "recovered"),
             ),
             width=12,
         ),

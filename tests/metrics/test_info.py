@@ -130,6 +130,7 @@ IN_INFO = {
             "requests_without_leader",
             "moves_parked",
             "jobs_adopted",
+            "recovered",
         )
     },
     "ordered_local_deliveries": "disque_ordered_deliveries_total",
