@@ -127,6 +127,8 @@ class Exchange:
         """The node that leads each group, as far as replicas here know."""
         self.write_refusal = ""
         """The error to commands while the disk takes no writes; empty while it does."""
+        self.turn: i64 = 0
+        """The number of this turn."""
         self.later: list[TurnWork] = []
         """What continues in the next turn, because this one has done enough."""
         self._number: i64 = 0

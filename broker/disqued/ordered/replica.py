@@ -164,6 +164,8 @@ class Replica(GroupReplica):
         self._saving: SnapshotMeta | None = None
         """The snapshot that is being written."""
         self.stopped: bool = False
+        self._held_turn: i64 = 0
+        """The turn in which entries began to wait for the next one (`Group.held`)."""
         self.epoch: i64 = 0
         """The version of the catalog at which the queue was recovered from one replica; 0 if it never was."""
         self._due_ms: i64 = 0
@@ -397,10 +399,14 @@ class Replica(GroupReplica):
         """Carry out the batches of the core, and apply what is committed."""
         if self.stopped:
             return
+        if self.raft.held and self._held_turn != self._exchange.turn:
+            self.raft.resume()
         batch = self.raft.take()
         while batch is not None:
             self._carry_out(batch)
             batch = self.raft.take()
+        if self.raft.held:
+            self._held_turn = self._exchange.turn
         self._apply()
         self._arm()
 
@@ -542,6 +548,8 @@ class Replica(GroupReplica):
         give_up_ms = self._transfers.give_up_ms
         if give_up_ms > 0:
             deadline_ms = give_up_ms if deadline_ms == 0 else min(deadline_ms, give_up_ms)
+        if self.raft.held:
+            deadline_ms = self._exchange.state.now_ms + 1
         timers = self._exchange.state.lifecycle.timers
         if deadline_ms > 0:
             timers.arm(self._wake, max(deadline_ms, self._exchange.state.now_ms))

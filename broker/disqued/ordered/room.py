@@ -108,6 +108,7 @@ class OrderedRoom(Room):
     def turn_ends(self) -> None:
         """Carry out what the groups decided in this turn, and send their messages."""
         state = self.state
+        self.exchange.turn += 1
         while state.ready.turn_work:
             state.ready.turn_work = False
             if self._catalog_is_new:

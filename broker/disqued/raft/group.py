@@ -137,6 +137,16 @@ class Group:
         self._leading.eager_commit = eager
         self._leading.wanted = True
 
+    @property
+    def held(self) -> bool:
+        """Whether entries wait for the next turn of the driver: then, or after a millisecond, call `resume`."""
+        return self._core.role == LEADER and self._leading.held
+
+    def resume(self) -> None:
+        """Send what was held."""
+        if self._core.role == LEADER:
+            self._leading.resume()
+
     def term_at(self, index: i64) -> i64:
         """Return the term of an entry, or -1 if the log does not have it or the snapshot covers it."""
         return self._core.log.term_at(index)

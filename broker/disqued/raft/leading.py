@@ -58,6 +58,8 @@ class Leading:
         """The index of the first entry of this term."""
         self._in_round: bool = False
         """Whether the last appends are on their way (`Tuning.gather_entries`)."""
+        self.held: bool = False
+        """Whether a round has ended in this turn, and the next one waits for those that were answered."""
         self._push: bool = False
         """Send the commit index to all followers that do not know it."""
         self._sliced_from: i64 = 0
@@ -98,6 +100,8 @@ class Leading:
         self.followers = []
         self._by_replica = {}
         self._push = False
+        self._in_round = False
+        self.held = False
         self._sliced_from = 0
         self.arrange()
         self._own_index = self.append(EMPTY, b"")
@@ -300,7 +304,10 @@ class Leading:
         """Send to each follower what it lacks and may get."""
         core = self._core
         self.wanted = False
-        self._in_round = self._has_round()
+        in_round = self._has_round()
+        if self._in_round and not in_round:
+            self.held = self._has_few()
+        self._in_round = in_round
         behind = False
         for follower in self.followers:
             self._fill(follower)
@@ -333,10 +340,24 @@ class Leading:
         committed: i64 = self._core.committed
         return any(follower.has_sent and follower.match >= committed for follower in self._voters)
 
+    def _has_few(self) -> bool:
+        """Whether there are entries to send, but fewer than an append should have."""
+        last: i64 = self._core.log.last
+        most: i64 = 0
+        for follower in self._voters:
+            if follower.state == REPLICATE and last - follower.next + 1 > most:
+                most = last - follower.next + 1
+        return 0 < most < self._core.tuning.gather_entries
+
+    def resume(self) -> None:
+        """Begin the round that was held."""
+        self.held = False
+        self.wanted = True
+
     def _gathers(self, follower: Progress) -> bool:
         """Whether the next append waits for more entries."""
         core = self._core
-        waits = self._in_round or follower.has_sent
+        waits = self._in_round or self.held or follower.has_sent
         return waits and core.log.last - follower.next + 1 < core.tuning.gather_entries
 
     def _misses_commit(self, follower: Progress) -> bool:

@@ -19,7 +19,8 @@ class Tuning:
         window_bytes: The most data in them, except that there is at least one.
         gather_entries: While a follower has not confirmed an append, the next one waits until there are so many
             entries for it, so that entries that come one by one share appends and syncs; 0 to send at once. It also
-            waits for other voters that are not behind, so that all get the same entries and confirm them together.
+            waits for other voters that are not behind, so that all get the same entries and confirm them together,
+            and for a turn of the driver (`Group.held`), in which those whose entries were committed propose again.
         fetch_entries: The most entries in one request to the store.
         memory_bytes: Older entries leave memory above this.
     """

@@ -374,9 +374,11 @@ class RaftCluster:
     def work(self, member: Member) -> None:
         """Carry out all batches of a member."""
         group = member.group
+        if group.held:
+            group.resume()
         while (batch := group.take()) is not None:
             self._carry(member, batch)
-        due_ms = int(group.deadline_ms())
+        due_ms = self.now_ms + 1 if group.held else int(group.deadline_ms())
         if due_ms and (member.wake_ms == 0 or due_ms < member.wake_ms):
             member.wake_ms = max(due_ms, self.now_ms)
             self.at(member.wake_ms, _Wake(self, member, member.process, member.wake_ms))

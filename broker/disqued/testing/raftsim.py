@@ -86,6 +86,7 @@ class RaftRun(RaftCluster):
         tuning.window_messages = chance.choice((1, 4, 16))
         tuning.memory_bytes = chance.choice((200, 2000, 100_000))
         tuning.fetch_entries = chance.choice((1, 8))
+        tuning.gather_entries = chance.choice((0, 4, 64))
         super().__init__("abc" if chance.random() < 0.7 else "abcde", tuning, seed)
         self.through_codec = seed % 4 == 0
         self._proposed = 0
