@@ -456,3 +456,23 @@ def test_held_entries_are_sent_although_nothing_else_is_proposed() -> None:
         cluster.work(leader)
     cluster.run(20)
     assert commands(cluster, "b") == [b"0", b"1"]
+
+
+def test_follower_that_is_behind_does_not_wait_for_a_voter_that_is_lost() -> None:
+    """The entries that it waited for were needed for the commit that would have shown that the other voter is lost."""
+    tuning = short_times()
+    tuning.gather_entries = 64
+    tuning.message_bytes = 1
+    cluster = RaftCluster("abcd", tuning)
+    leader = cluster.elect("a")
+    cluster.run(50)
+    cluster.partition("d")
+    for number in range(5):
+        cluster.propose(b"%d" % number)
+    cluster.run(100)
+    leader.group.propose(b"last", cluster.now_ms)
+    cluster.work(leader)
+    cluster.crash("b")
+    cluster.heal()
+    cluster.run(3000)
+    assert commands(cluster, "c")[-1] == commands(cluster, "d")[-1] == b"last"

@@ -56,8 +56,8 @@ class Leading:
         self._quorum: i64 = 1
         self._own_index: i64 = 0
         """The index of the first entry of this term."""
-        self._in_round: bool = False
-        """Whether the last appends are on their way (`Tuning.gather_entries`)."""
+        self._round_last: i64 = 0
+        """The last index of the appends that are on their way (`Tuning.gather_entries`); 0 if there are none."""
         self.held: bool = False
         """Whether a round has ended in this turn, and the next one waits for those that were answered."""
         self._push: bool = False
@@ -100,7 +100,7 @@ class Leading:
         self.followers = []
         self._by_replica = {}
         self._push = False
-        self._in_round = False
+        self._round_last = 0
         self.held = False
         self._sliced_from = 0
         self.arrange()
@@ -304,10 +304,10 @@ class Leading:
         """Send to each follower what it lacks and may get."""
         core = self._core
         self.wanted = False
-        in_round = self._has_round()
-        if self._in_round and not in_round:
+        round_last = self._find_round()
+        if self._round_last > 0 and round_last == 0:
             self.held = self._has_few()
-        self._in_round = in_round
+        self._round_last = round_last
         behind = False
         for follower in self.followers:
             self._fill(follower)
@@ -335,10 +335,18 @@ class Leading:
         if follower.poke or ((self.eager_commit or self._push) and self._misses_commit(follower)):
             self._send_empty(follower)
 
-    def _has_round(self) -> bool:
-        """Whether a voter that is not behind has not confirmed an append."""
-        committed: i64 = self._core.committed
-        return any(follower.has_sent and follower.match >= committed for follower in self._voters)
+    def _find_round(self) -> i64:
+        """The last index that a voter was sent and has not confirmed, if it is not behind; 0 if there is none.
+
+        If it never confirms, the others commit without it, and then it is behind. Therefore there are no rounds before
+        an entry of this term is committed: what was sent by then may be of earlier terms, which cannot be committed.
+        """
+        last: i64 = 0
+        if self.is_confirmed:
+            for follower in self._voters:
+                if follower.has_sent and follower.match >= self._core.committed and follower.next - 1 > last:
+                    last = follower.next - 1
+        return last
 
     def _has_few(self) -> bool:
         """Whether there are entries to send, but fewer than an append should have."""
@@ -355,10 +363,14 @@ class Leading:
         self.wanted = True
 
     def _gathers(self, follower: Progress) -> bool:
-        """Whether the next append waits for more entries."""
+        """Whether the next append waits for more entries.
+
+        A follower that lacks entries of the round does not wait for it: it may be needed to commit them.
+        """
         core = self._core
-        waits = self._in_round or self.held or follower.has_sent
-        return waits and core.log.last - follower.next + 1 < core.tuning.gather_entries
+        if core.log.last - follower.next + 1 >= core.tuning.gather_entries:
+            return False
+        return follower.has_sent or self.held or (self._round_last > 0 and follower.next > self._round_last)
 
     def _misses_commit(self, follower: Progress) -> bool:
         """Whether a follower has been sent all entries, but no append to it had the newest commit index."""
