@@ -83,12 +83,16 @@ def run(options: argparse.Namespace) -> Exit:
     table_options(parser)
     options = parser.parse(options.command[1:], options)
     with client_for(options) as client:
-        names = [name for name in sorted(set(client.qscan())) if fnmatchcase(name, options.pattern)]
-        rows = sorted(stats_of(client, names), key=SORTS[options.sort])
+        rows = sorted(matching(client, options.pattern), key=SORTS[options.sort])
     print_rows(
         COLUMNS, rows, options.form, "No queues found." if options.pattern == "*" else "No queue matches the pattern."
     )
     return Exit.OK
+
+
+def matching(client: Client, pattern: str) -> list[QueueStats]:
+    """Return the statistics of a node's queues whose names match a glob pattern."""
+    return stats_of(client, [name for name in sorted(set(client.qscan())) if fnmatchcase(name, pattern)])
 
 
 def stats_of(client: Client, names: Sequence[str]) -> list[QueueStats]:

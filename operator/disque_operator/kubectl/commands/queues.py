@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from disque_operator.kubectl.api import Kubectl
 from disque_operator.kubectl.exits import Exit
@@ -14,9 +13,9 @@ from disque_operator.kubectl.output import form, output_option
 from disqued.cli.endpoint import add_login_options
 from disqued.cli.units import human_duration
 from disqued.cli.views.columns import Column
+from disqued.cli.views.queues import matching
 from disqued.cli.views.table import print_rows
-from disqued.client import Client, DisqueError, NoQuorum, QueueStats
-from disqued.client.replies import queue_stats
+from disqued.client import QueueStats
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ def run(kubectl: Kubectl, chosen: argparse.Namespace) -> Exit:
     """Query all nodes for their queues, and print the sums."""
     cluster = kubectl.cluster(chosen.name)
     members = Members(kubectl, cluster, choose_login(chosen, kubectl, cluster))
-    answers = members.query(lambda client: _queues(client, chosen.pattern))
+    answers = members.query(lambda client: matching(client, chosen.pattern))
     rows = sorted(merged(answers), key=SORTS[chosen.sort])
     print_rows(COLUMNS, rows, form(chosen), "No queues found." if chosen.pattern == "*" else "No matching queues.")
     return members.warn_unreachable()
@@ -111,18 +110,3 @@ def merged(answers: Mapping[str, list[QueueStats]]) -> list[Row]:
             else:
                 parts.setdefault(queue.name, {})[pod] = queue
     return [Row(name, of_pods) for name, of_pods in parts.items()]
-
-
-def _queues(client: Client, pattern: str) -> list[QueueStats]:
-    """Return the statistics of a node's queues with matching names.
-
-    Queues that were removed since the listing, and ordered queues without a leader, are left out.
-    """
-    names = [name for name in sorted(set(client.qscan())) if fnmatchcase(name, pattern)]
-    found = []
-    for answer in client.execute_many([("QSTAT", name) for name in names]):
-        if isinstance(answer, DisqueError) and not isinstance(answer, NoQuorum):
-            raise answer
-        if answer is not None and not isinstance(answer, DisqueError):
-            found.append(queue_stats(answer))
-    return found
