@@ -128,6 +128,7 @@ $(RUN)/installed: requirements-run.lock pyproject.toml
 $(COMPILED): $(INSTALLED) $(SOURCES)
 	@rm -rf build/sdist build/wheel build/compiled
 	@mkdir -p build/compiled
+	@touch build/began
 	@if $(CAN_COMPILE); then \
 	  began=$$(date +%s); echo "Compiling the hot path (about five minutes, once and after changes)" && \
 	  $(BIN)/python -m hatchling build --target sdist --directory build/sdist >build/compile.log 2>&1 && \
@@ -140,4 +141,4 @@ $(COMPILED): $(INSTALLED) $(SOURCES)
 	else \
 	  echo "No C compiler or no Python headers found: the broker runs interpreted, which is slower"; \
 	fi
-	@touch $@
+	@touch -r build/began $@ # what is edited meanwhile is not in it
