@@ -84,6 +84,18 @@ def test_an_add_with_a_key_is_repeated_until_it_is_done_once(story: Story) -> No
     assert sorted(taken) == [b"0", b"1", b"2", b"3", b"4", b"warm up"]
 
 
+def test_an_add_with_a_key_that_may_have_been_done_is_not_refused(story: Story) -> None:
+    """It was sent to a leader, and then no leader could be reached until its deadline (simulation seed 2)."""
+    leader = story.leader()
+    follower, other = story.followers()
+    story.add(follower, "warm up")
+    story.cluster.cut(leader, follower)
+    story.cluster.cut(other, follower)
+    adding = story.send(follower, "ADDJOB", "q", "job", 5000, "KEY", "k")
+    assert str(adding.reply()).startswith("NOREPL")
+    assert story.take(leader, 9) == [b"warm up", b"job"]
+
+
 def test_a_waiting_worker_gets_its_job_from_the_next_leader(story: Story) -> None:
     follower = story.followers()[0]
     worker = story.send(follower, "GETJOB", "FROM", "q")

@@ -8,7 +8,7 @@ A leader that is not one any more says so, and who is (NOT_LEADER); the request 
 known, its replicas are tried in turn. When the answer of a leader is lost, for example because its node dies, nobody
 knows whether the request took effect. Requests that may be `repeated` are sent again to the next leader; for others,
 the outcome is UNKNOWN. While no leader can be found, requests wait until their deadline; they took no effect then
-(NO_LEADER).
+(NO_LEADER), unless they were sent before (UNKNOWN).
 """
 
 from __future__ import annotations
@@ -67,6 +67,8 @@ class Request:
         """When it was submitted."""
         self.over: bool = False
         """Nobody wants the answer any more."""
+        self.doubtful: bool = False
+        """Whether it was sent before to a leader whose answer was lost, so it may have taken effect in any case."""
 
     def answered(self, status: i64, data: bytes) -> None:
         """The outcome is known: DONE, REFUSED, UNKNOWN or NO_LEADER."""
@@ -206,7 +208,10 @@ class GroupClient(Answered):
         if status != NOT_LEADER:
             state = self._exchange.state
             state.counters.observe(REQUEST_TIME, state.now_ms - request.began_ms)
-            request.answered(status, data)
+            if status == REFUSED and request.doubtful:
+                request.answered(UNKNOWN, b"")
+            else:
+                request.answered(status, data)
             return
         self._unsent.append(request)
         here = request.link is None
@@ -231,7 +236,7 @@ class GroupClient(Answered):
                     continue
                 if 0 < request.deadline_ms <= now_ms:
                     self._exchange.state.counters.add(WITHOUT_LEADER)
-                    request.answered(NO_LEADER, b"")
+                    request.answered(UNKNOWN if request.doubtful else NO_LEADER, b"")
                 else:
                     self._unsent.append(request)
             if self.leader and self._exchange.is_silent(self.leader):
@@ -254,6 +259,7 @@ class GroupClient(Answered):
         if request.over:
             return
         if request.repeated:
+            request.doubtful = request.kind == COMMAND
             self._unsent.append(request)
         else:
             request.answered(UNKNOWN, b"")
