@@ -6,7 +6,11 @@ from itertools import count
 
 import pytest
 
+from disqued.ordered.catalog import Catalog, QueueOptions, pack_create
+from disqued.ordered.catalogcopy import SMALL_QUEUES, CatalogCopy
+from disqued.ordered.early import EarlyMessages
 from disqued.ordered.payload import NO_CATALOG
+from disqued.raft.message import VOTE, Message
 from disqued.testing.cluster import Cluster
 from ordered.story import Story
 
@@ -103,6 +107,33 @@ def test_qnew_waits_for_a_silent_member_only_for_a_time() -> None:
     assert 2000 <= story.cluster.network.now_ms - began_ms < 3000
 
 
+def test_a_new_queue_has_a_leader_within_a_tenth_of_a_second() -> None:
+    """It took 140 ms, and an election more if the node that leads it was the first to know of it."""
+    story = Story()
+    network = story.cluster.network
+    leads = set()
+    for number in range(6):
+        began_ms = network.now_ms
+        story.new(f"q{number}")
+        assert network.now_ms - began_ms < 100
+        leads.add(story.leader(f"q{number}").id)
+    assert len(leads) == 3
+
+
+def test_messages_of_a_group_that_is_not_known_are_kept_for_a_second() -> None:
+    early = EarlyMessages()
+    message = Message(VOTE, b"a", b"b", 2)
+    early.keep(1, [message], 1000)
+    assert early.take(1) == [message]
+    assert early.take(1) == []
+    early.keep(2, [message], 2000)
+    early.forget(2999)
+    assert early.take(2) == [message]
+    early.keep(3, [message], 3000)
+    early.forget(4000)
+    assert early.take(3) == []
+
+
 def test_the_same_qnew_again_is_ok_and_another_one_is_refused() -> None:
     story = Story()
     story.new("q", "SINGLE", "PREFETCH", 4)
@@ -128,6 +159,17 @@ def test_queues_are_there_after_all_nodes_have_restarted() -> None:
         node.restart()
     assert story.take(story.nodes[1], 9) == [b"0", b"1", b"2"]
     story.settle()
+
+
+def test_a_large_catalog_is_copied_when_it_has_stopped_changing() -> None:
+    catalog = Catalog()
+    copy = CatalogCopy(catalog)
+    for number in range(SMALL_QUEUES + 1):
+        assert copy.is_due(changes=True) == (number > 0)
+        salt = number.to_bytes(16, "big")
+        catalog.apply(number + 2, pack_create(b"q%d" % number, QueueOptions(), (b"r" * 48,), b"r" * 40, salt))
+    assert not copy.is_due(changes=True)
+    assert copy.is_due(changes=False)
 
 
 def test_a_node_without_replicas_uses_queues_like_any_other() -> None:

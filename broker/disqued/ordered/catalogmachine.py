@@ -19,6 +19,7 @@ class CatalogMachine(Applier):
     """Applies the entries of group 0."""
 
     def __init__(self, storage: Storage, identity: bytes, changed: Callable[[], None]) -> None:
+        self.eager = True  # all nodes of a new queue begin their replicas at the same time
         self._storage = storage
         self.catalog = Catalog(identity)
         self._changed = changed

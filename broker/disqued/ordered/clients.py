@@ -23,6 +23,12 @@ class Clients:
             self._by_group[int(group)] = client
         return client
 
+    def led(self, group: i64, leader: bytes) -> None:
+        """The replica of this node knows who leads a group now; empty if nobody does, which clients find themselves."""
+        client = self._by_group.get(int(group))
+        if client is not None and leader:
+            client.learn(leader)
+
     def end(self, group: i64) -> None:
         """The group is gone."""
         client = self._by_group.pop(int(group), None)

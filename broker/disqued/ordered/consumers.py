@@ -110,6 +110,10 @@ class Consumers(Agents):
         for agent in self._agents.get(int(group), {}).values():
             agent.rejoin()
 
+    def led(self, group: i64, leader: bytes) -> None:
+        """Requests that wait for a leader can be sent."""
+        self._clients.led(group, leader)
+
     def forget_credit(self, group: i64) -> None:
         """A new leader does not know what the consumers can take."""
         for agent in self._agents.get(int(group), {}).values():

@@ -16,7 +16,9 @@ from disqued.core.host import disk
 from disqued.core.host.disk import DiskWork
 from disqued.errors import shown
 from disqued.ordered.catalog import CATALOG_GROUP, Catalog, OrderedQueue, decode
+from disqued.ordered.catalogcopy import COPY_GROUP, CatalogCopy
 from disqued.ordered.catalogmachine import CatalogMachine
+from disqued.ordered.early import EarlyMessages
 from disqued.ordered.exchange import SILENT_MS, Exchange, node_of
 from disqued.ordered.queuemachine import Agents, QueueMachine, queue_in
 from disqued.ordered.recovering import CatalogRecovery, QueueRecovery
@@ -35,9 +37,6 @@ from disqued.raftlog.log import RaftLog
 from disqued.raftlog.owner import RecoveredGroup
 from disqued.raftlog.tuning import LogTuning
 
-COPY_GROUP: Final = (1 << 32) - 1
-"""Under this number the log keeps a copy of the catalog as the node knew it last, so that the node knows the names of
-the ordered queues as soon as it starts again."""
 FILES: Final = "ordered-"
 """How the names of the files of the log begin."""
 _FIRST: Final = 1
@@ -62,8 +61,7 @@ class Hosting(StorageListener):
         """What is done when the log is open."""
         self._unsettled: list[OrderedQueue] = []
         """The queues whose groups must change their replicas."""
-        self._copied: i64 = 0
-        """The version of the catalog in the log."""
+        self._copy = CatalogCopy(catalog)
         self._damaged: set[int] = set()
         """Groups whose records on this disk are damaged: this node may not have a replica under its identity."""
         self.liveness = Liveness(SILENT_MS)
@@ -74,6 +72,7 @@ class Hosting(StorageListener):
         """The queues whose replica here is being made the only one."""
         self._versions: dict[bytes, int] = {}
         """The version of the catalog that each node told last."""
+        self._early = EarlyMessages()
         self._identities: dict[bytes, bytes] = {}
         """The replicas that other nodes have, as they said last."""
         self._machine: CatalogMachine | None = None
@@ -185,7 +184,7 @@ class Hosting(StorageListener):
         if number == COPY_GROUP:
             copy = decode(group.snapshot_state)
             if copy.identity not in self._catalog.ancestors:  # the replica of group 0 here may be newer
-                self._copied = group.snapshot_index
+                self._copy.found(group.snapshot_index)
                 self.know_founders(members)
                 self._catalog.take(copy)
                 self._changed()
@@ -206,7 +205,7 @@ class Hosting(StorageListener):
         if self.storage.log.groups():
             self._begin_to_use()
             return
-        self.storage.log.save_hard(COPY_GROUP, HardState(0, b""))
+        self._copy.begin(self.storage.log)
         self.storage.when_synced(self._begin_to_use)
 
     def _begin_to_use(self) -> None:
@@ -249,9 +248,9 @@ class Hosting(StorageListener):
         for group in list(self._exchange.replicas):
             self._end(group)
         if self._storage is not None and self._opened:
-            self._storage.log.remove_group(COPY_GROUP)
+            self._copy.remove(self._storage.log)
             self._storage.write_turn()
-        self._copied = 0
+        self._copy.forget()
         self._machine = None
         self.founders = Members(())
         self._exchange.members.clear()
@@ -279,13 +278,10 @@ class Hosting(StorageListener):
             self._catalog.take(machine.catalog)
             self._changed()
 
-    def keep_copy(self) -> None:
-        """Write the catalog to the log if it has changed since."""
-        version = self._catalog.version
-        if self._opened and version > self._copied and self.founders.voters:
-            self._copied = version
-            log = self.storage.log
-            log.install_snapshot(COPY_GROUP, version, 1, self.founders.encode(), self._catalog.encode())
+    def copy_catalog(self, *, changes: bool) -> None:
+        """Write the catalog to the log if that is due: now that it changes, or regularly."""
+        if self._opened and self.founders.voters and self._copy.is_due(changes=changes):
+            self._copy.write(self.storage.log, self.founders)
             self.storage.write_turn()
 
     def know_founders(self, members: Members) -> None:
@@ -298,6 +294,7 @@ class Hosting(StorageListener):
         exchange = self._exchange
         catalog = self._catalog
         identity = self.identity
+        self.copy_catalog(changes=True)
         self._unsettled = [queue for queue in catalog.by_group.values() if not queue.settled]
         for group, queue in catalog.by_group.items():
             here = group in exchange.replicas
@@ -383,6 +380,7 @@ class Hosting(StorageListener):
             return
         applier = QueueMachine(self._exchange, self.storage, self._agents, queue)
         self._begin(queue.group, Members(queue.replicas), applier, leads=queue.lead == self._exchange.node_id)
+        self.take_messages(queue.group, self._early.take(queue.group))
 
     def _begin(self, group: i64, members: Members, applier: Applier, *, leads: bool) -> None:
         """Begin a group that is new everywhere."""
@@ -522,6 +520,8 @@ class Hosting(StorageListener):
         replica = self._exchange.replicas.get(int(group))
         if replica is None and messages and messages[0].to == self.identity:
             replica = self._join(int(group), messages[0])
+            if replica is None and group > self._catalog.last_group:
+                self._early.keep(group, messages, self._exchange.state.now_ms)
         if not isinstance(replica, Replica) or not messages:
             return
         if replica.epoch == 0 or not self._is_from_before(replica, node_of(messages[0].sender)):
@@ -555,6 +555,7 @@ class Hosting(StorageListener):
 
     def look_around(self) -> None:
         """Find the nodes that have fallen silent."""
+        self._early.forget(self._exchange.state.now_ms)
         silent = self.liveness.expire(self._exchange.state.now_ms)
         if silent:
             self._look_at(silent, returned=False)

@@ -56,6 +56,10 @@ class Agents:
         """A new leader does not know what the consumers can take."""
         raise NotImplementedError
 
+    def led(self, group: i64, leader: bytes) -> None:
+        """Another node leads the group now; empty if nobody does."""
+        raise NotImplementedError
+
 
 def queue_in(state: bytes) -> OrderedQueue:
     """The queue whose machine a state is of. Raises MalformedCatalogError."""
@@ -279,9 +283,10 @@ class QueueMachine(Applier):
         self._missing.clear()
         self._agents.rejoin(self.group)
 
-    def led(self, *, leads: bool, leader: bytes) -> None:  # noqa: ARG002 - who leads does not matter
+    def led(self, *, leads: bool, leader: bytes) -> None:
         """Note whether this node leads."""
         self._leads = leads
+        self._agents.led(self.group, leader)
         if not leads:
             self._exchange.duties.follows(self.group)
 

@@ -143,7 +143,7 @@ class OrderedRoom(Room):
             self.hosting.look_around()
             self.consumers.check()
             self.steering.cron(self.beats, self.candidates())
-            self.hosting.keep_copy()
+            self.hosting.copy_catalog(changes=False)
             self.leading.follow_settings()
             self.leading.fates.forget_old()
             self.incoming.adopt()
