@@ -54,6 +54,22 @@ def test_a_replica_that_was_down_for_long_gets_a_snapshot_with_the_bodies_it_nee
     assert {len(job[2]) for job in jobs} <= {2002, 2003, 2004}
 
 
+def test_a_new_replica_begins_with_a_snapshot_if_the_appends_before_it_were_lost() -> None:
+    """It began only by an append, and the leader offered a snapshot again without end (simulation seed 44)."""
+    story = Story(4)
+    a, b, c, d = story.nodes
+    story.new("q", "ON", a.id, b.id, c.id)
+    story.cluster.lose("RAFT", to=d)
+    assert story.call(a, "CLUSTER", "ORDERED", "MOVE", "q", "FROM", c.id, "TO", d.id) == b"OK"
+    story.cluster.run(seconds=1)
+    job_ids = [story.add(a, f"{number}") for number in range(5)]
+    story.settle()
+    compact(story, a, b, c)
+    story.cluster.heal()
+    story.cluster.until(lambda: 1 in story.replicas(d) and story.replica(d).applied > 0)
+    assert ids(story.call(d, "GETJOB", "COUNT", 99, "FROM", "q")) == job_ids
+
+
 def test_a_transfer_continues_although_parts_are_lost() -> None:
     story = Story()
     story.new()

@@ -29,7 +29,7 @@ from disqued.raft.group import Group
 from disqued.raft.hardstate import HardState
 from disqued.raft.liveness import Liveness
 from disqued.raft.members import Members
-from disqued.raft.message import APPEND, Message
+from disqued.raft.message import APPEND, SNAPSHOT, Message
 from disqued.raft.snapshotmeta import SnapshotMeta
 from disqued.raft.stored import Stored
 from disqued.raft.tuning import Tuning
@@ -432,7 +432,7 @@ class Hosting(StorageListener):
             or group in self._damaged
             or group in self._recovering
             or self.identity not in members
-            or message.kind != APPEND
+            or message.kind not in {APPEND, SNAPSHOT}
         ):
             return None
         hard = HardState(message.term, message.sender)
@@ -530,6 +530,8 @@ class Hosting(StorageListener):
     def take_part(self, node_id: bytes, part: Part, messages: list[Message]) -> None:
         """A part of a snapshot arrived, or a request for one."""
         replica = self._exchange.replicas.get(part.group)
+        if replica is None and messages and messages[0].to == self.identity:
+            replica = self._join(part.group, messages[0])
         if not isinstance(replica, Replica):
             return
         if replica.epoch == 0 or not self._is_from_before(replica, node_id):
