@@ -57,6 +57,8 @@ class Hosting(StorageListener):
         """Called when the catalog has changed here."""
         self._storage: Storage | None = None
         self._opened: bool = False
+        self._failed: bool = False
+        """Whether the log is out of service until the next start, and this node has no replica until then."""
         self._waiting: list[Callable[[], None]] = []
         """What is done when the log is open."""
         self._unsettled: list[OrderedQueue] = []
@@ -86,8 +88,8 @@ class Hosting(StorageListener):
 
     @property
     def log_id(self) -> bytes:
-        """The identity of the log; zeros while it is not open."""
-        return self._storage.log.data_id if self._storage is not None and self._opened else NO_LOG
+        """The identity of the log; zeros while it is not open, and after it has failed."""
+        return self._storage.log.data_id if self._storage and self._opened and not self._failed else NO_LOG
 
     @property
     def identity(self) -> bytes:
@@ -235,6 +237,7 @@ class Hosting(StorageListener):
 
     def log_failed(self, why: str) -> None:
         """Stop all replicas: what was not synced may be lost."""
+        self._failed = True
         self.why_stopped = why
         self._exchange.write_refusal = f"MISCONF the log of ordered queues failed: {why}"
         self._exchange.state.host.log("warning", f"Ordered queues stop on this node until it restarts: error={why}")
@@ -280,7 +283,7 @@ class Hosting(StorageListener):
 
     def copy_catalog(self, *, changes: bool) -> None:
         """Write the catalog to the log if that is due: now that it changes, or regularly."""
-        if self._opened and self.founders.voters and self._copy.is_due(changes=changes):
+        if self.log_id != NO_LOG and self.founders.voters and self._copy.is_due(changes=changes):
             self._copy.write(self.storage.log, self.founders)
             self.storage.write_turn()
 
