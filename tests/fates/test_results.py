@@ -268,6 +268,24 @@ def test_a_holder_that_knows_a_greater_claim_ignores_the_result_and_says_so(clus
     assert not cluster.copies(job)
 
 
+def test_result_stands_when_the_job_was_queued_again_but_not_delivered(cluster: Cluster) -> None:
+    """The holders know the claim and that the job was queued again, but no worker got it under a greater claim."""
+    one, two, three = cluster.members
+    job = add(cluster, one, "RETAIN", 600, "RETRY", 5, copies=3)
+    _, claim = claimed(one.admin)
+    assert one.admin.call("WORKING", job, "CLAIM", claim) == 5
+    cluster.run(milliseconds=100)
+    cluster.partition([one], [two, three])
+    cluster.run(seconds=8)
+    assert {member.client().call("QLEN", "q") for member in (two, three)} == {0, 1}
+    one.admin.call("ACKJOB", job, "CLAIM", claim, "RESULT", "42")
+    cluster.run(seconds=1)
+    cluster.heal()
+    cluster.run(seconds=20)
+    assert [stored(member, job) for member in cluster.members] == [b"42"] * 3
+    assert not cluster.copies(job)
+
+
 # --- late answers about an earlier result -------------------------------------------------------------------------
 
 

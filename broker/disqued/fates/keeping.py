@@ -80,9 +80,11 @@ class Keeping:
         if known is not None:
             self._keep(job_id, known.queue, known.origin, fate, state.now_ms + keep_ms)
         elif job is not None:
-            if 0 < fate.claim < claim_of(job) and fate.result is not None:
+            # if the job was only queued again, no greater claim is known, and perhaps no worker will ever get one
+            greatest = last_claim(job)
+            if 0 < fate.claim < greatest and fate.result is not None:
                 state.counters.add(RESULTS_STALE)
-                fate = Fate(fate.outcome, fate.ended_ms, claim_of(job), fate.moves, fate.successor)
+                fate = Fate(fate.outcome, fate.ended_ms, greatest, fate.moves, fate.successor)
             self._keep(job_id, job.queue, origin_of(job), fate, state.now_ms + keep_ms)
 
     def _kept_s(self, job: Job, outcome: i64) -> i64:
