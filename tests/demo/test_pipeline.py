@@ -1,14 +1,22 @@
-"""The scene of dependent tasks: what its workers do when two of them had one task."""
+"""The scene of dependent tasks: what its workers do when two of them had one task, and how long it waits."""
 
 from __future__ import annotations
 
 import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from disqued.client import Client, JobId
 from disqued.demo import pipeline
-from disqued.demo.pipeline import result_of
+from disqued.demo.cluster import BrokerNode, Cluster
+from disqued.demo.pipeline import Pipeline, result_of
+from disqued.demo.stalled import describe
+from disqued.demo.tasks import LIST
+from disqued.demo.workers import WorkFailedError
 from disqued.testing.processes import ServerProcess
 
 
@@ -34,3 +42,50 @@ def test_result_that_does_not_come_fails_the_scene(server: ServerProcess, monkey
         job_id = ended_by_a_stale_worker(client)
         with pytest.raises(ValueError, match="no node knows the result"):
             result_of(client, job_id)
+
+
+def scene(folder: Path, *nodes: BrokerNode) -> Pipeline:
+    """A scene whose tasks nobody works on. Nothing runs before a test asks for it."""
+    return Pipeline.of(Cluster(nodes), folder, ["a.py"], print)
+
+
+def test_scene_waits_for_as_long_as_tasks_are_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "DEADLINE_S", 1.0)
+    slow = scene(tmp_path)
+
+    def work() -> None:
+        for name in list(slow.account.tasks)[:6]:
+            time.sleep(0.3)
+            slow.account.ended(name)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    slow._wait(lambda: len(slow.account.done) == 6, "six tasks are done")
+    worker.join()
+
+
+def test_scene_without_progress_fails_and_describes_the_tasks_that_nothing_holds_up(
+    server: ServerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "DEADLINE_S", 0.2)
+    address = f"127.0.0.1:{server.port}"
+    stalled = scene(tmp_path, cast(BrokerNode, SimpleNamespace(name="node 1", address=address)))
+    with Client([address]) as client:
+        first = client.add("demo:tasks", LIST, replicate=1, retry_s=3, retain_s=60)
+        later = client.add("demo:tasks", "count-0", replicate=1, retry_s=3, retain_s=60, after=[first])
+    stalled.account.added(stalled.account.tasks[LIST], first, 1.0)
+    stalled.account.added(stalled.account.tasks["count-0"], later, 1.0)
+    with pytest.raises(WorkFailedError) as failed:
+        stalled._wait(lambda: False, "all tasks are done")
+    text = str(failed.value)
+    assert text.startswith("0.2 s without progress, and it is not true that all tasks are done.")
+    assert "1000 of 1000 tasks are not done; 1 wait for no other task:" in text
+    assert f"{first}), last claim delivered None:\n  node 1: queued, claim None" in text
+    assert text.endswith("waits for 0 tasks; waiting, claim None, result None")
+    assert later not in text
+
+
+def test_description_of_a_stall_names_the_nodes_that_cannot_be_reached(tmp_path: Path) -> None:
+    stalled = scene(tmp_path, cast(BrokerNode, SimpleNamespace(name="node 1", address="127.0.0.1:1")))
+    stalled.account.added(stalled.account.tasks[LIST], JobId("D-1"), 1.0)
+    assert "node 1: ConnectionFailed: cannot connect to any node" in describe(stalled.cluster, stalled.account)

@@ -65,6 +65,15 @@ def test_task_that_is_delivered_before_its_parents_ended_is_early() -> None:
     assert right.early == []
 
 
+def test_task_is_stalled_when_it_is_not_done_and_its_parents_are() -> None:
+    told = account()
+    for number, task in enumerate(CHAIN):
+        told.added(task, JobId(f"D-{number}"), 1.0)
+    assert (list(told.stalled()), told.progress) == ([("first", "D-0")], 3)
+    told.ended("first")
+    assert (list(told.stalled()), told.progress) == ([("second", "D-1")], 4)
+
+
 def test_second_delivery_needs_a_greater_claim() -> None:
     told = account()
     assert told.delivered("first", 5, 1.0)

@@ -152,6 +152,21 @@ class Account:
         """Whether all tasks are done."""
         return len(self.done) == len(self.tasks)
 
+    @property
+    def progress(self) -> int:
+        """A number that grows when a task is added and when one is done."""
+        return len(self.ids) + len(self.done)
+
+    def stalled(self) -> Iterator[tuple[str, JobId]]:
+        """Yield the tasks that are not done although all tasks that they wait for are."""
+        for name, job_id in self.ids.items():
+            if name not in self.done and self.done.issuperset(self.tasks[name].after):
+                yield name, job_id
+
+    def claim(self, name: str) -> int | None:
+        """Return the greatest claim under which a task was delivered; None if it was not."""
+        return self._claims.get(name)
+
     def waits_of(self, *, urgent: bool) -> Iterator[float]:
         """Yield the waits of the counting tasks that are urgent, or of those that are not."""
         for name, wait_s in self.waits_s.items():
