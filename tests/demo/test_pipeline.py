@@ -49,6 +49,23 @@ def scene(folder: Path, *nodes: BrokerNode) -> Pipeline:
     return Pipeline.of(Cluster(nodes), folder, ["a.py"], print)
 
 
+@pytest.mark.parametrize("is_done", [False, True])
+def test_worker_that_is_too_slow_to_stop_writes_late(server: ServerProcess, tmp_path: Path, *, is_done: bool) -> None:
+    """Another worker has the task already when this one shortens its lease, or has even done it."""
+    slow = scene(tmp_path)
+    task = slow.account.tasks["count-50"]
+    with Client([f"127.0.0.1:{server.port}"]) as client:
+        client.add("demo:tasks", task.name, replicate=1, retry_s=3, retain_s=60)
+        (job,) = client.get("demo:tasks", with_claim=True)
+        next_claim = (job.claim or 0) + 1
+        client.working(job.id, claim=next_claim)
+        if is_done:
+            client.ack(job.id, claim=next_claim, result="12")
+        slow.table.write(task.name, next_claim, 12)
+        assert not slow._stop(client, job, task)
+    assert (slow.account.late_writes, slow.account.accepted) == (1, 0)
+
+
 def test_scene_waits_for_as_long_as_tasks_are_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline, "DEADLINE_S", 1.0)
     slow = scene(tmp_path)

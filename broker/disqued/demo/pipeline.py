@@ -10,10 +10,11 @@ import itertools
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from disqued.client import Client, DisqueError, Job, JobId, NotReplicated, StaleClaim
+from disqued.client import Client, DisqueError, Job, JobAcknowledged, JobId, NoSuchJob, NotReplicated, StaleClaim
 from disqued.demo.cluster import BrokerNode, Cluster
 from disqued.demo.source import count_file
 from disqued.demo.stalled import describe
@@ -243,7 +244,8 @@ class Pipeline:
     def _stop(self, client: Client, job: Job, task: Task) -> bool:
         """Stop with a claim until the task was delivered again, and then write. True: it was not, so continue."""
         claim = job.claim or 0
-        client.working(job.id, claim=claim, lease_s=LEASE_S)
+        with suppress(StaleClaim, JobAcknowledged, NoSuchJob):  # on a slow machine, the lease may be over already
+            client.working(job.id, claim=claim, lease_s=LEASE_S)
         deadline_s = time.monotonic() + STOP_S
         while self.table.greatest(task.name) <= claim:
             if self._over.is_set() or time.monotonic() > deadline_s:
