@@ -120,6 +120,23 @@ def test_a_new_queue_has_a_leader_within_a_tenth_of_a_second() -> None:
     assert len(leads) == 3
 
 
+def test_all_nodes_know_a_queue_as_soon_as_it_is_made_and_as_soon_as_it_is_removed() -> None:
+    story = Story(5)
+    for number in range(5):
+        story.new(f"q{number}")
+        assert [story.call(node, "QTYPE", f"q{number}") for node in story.nodes] == [b"ordered"] * 5
+        assert story.call(story.nodes[number], "QDROP", f"q{number}") == b"OK"
+        assert [story.call(node, "QTYPE", f"q{number}") for node in story.nodes] == [b"jobs"] * 5
+
+
+def test_qnew_waits_only_a_second_for_a_node_that_does_not_get_the_catalog() -> None:
+    story = Story(4)
+    story.cluster.lose("CATALOG", to=story.nodes[3])
+    began_ms = story.cluster.network.now_ms
+    story.new()
+    assert 1000 <= story.cluster.network.now_ms - began_ms < 1500
+
+
 def test_messages_of_a_group_that_is_not_known_are_kept_for_a_second() -> None:
     early = EarlyMessages()
     message = Message(VOTE, b"a", b"b", 2)
@@ -176,7 +193,6 @@ def test_a_node_without_replicas_uses_queues_like_any_other() -> None:
     story = Story(4)
     story.new("q", "ON", *[node.id for node in story.nodes[:3]])
     other = story.nodes[3]
-    story.cluster.until(lambda: b"q" in story.room(other).catalog.by_name)
     worker = story.send(other, "GETJOB", "FROM", "q")
     story.cluster.run(seconds=1)
     job_id = story.add(other, "job")
@@ -217,7 +233,6 @@ def test_cluster_ordered_status_shows_pause_and_jobs_of_the_replica_on_the_node(
     story.add(story.nodes[0], "job")
     story.call(story.nodes[0], "PAUSE", "q", "out")
     story.settle()
-    story.cluster.until(lambda: b"q" in story.room(story.nodes[3]).catalog.by_name)
     shown = []
     for node in (story.leader(), story.nodes[3]):
         fields = story.call(node, "CLUSTER", "ORDERED", "STATUS")

@@ -114,7 +114,6 @@ def test_deliveries_by_the_nearest_replica_are_local_ones() -> None:
     story = Story(4)
     story.new("q", "ON", *[node.id for node in story.nodes[:3]])
     other = story.nodes[3]
-    story.cluster.until(lambda: b"q" in story.room(other).catalog.by_name)
     for node, local, remote in ((story.nodes[1], 1, 0), (other, 1, 1)):
         story.add(node, "job")
         assert story.take(node) == [b"job"]

@@ -162,7 +162,6 @@ def test_the_next_consumer_takes_over_when_a_node_without_replica_dies() -> None
     story = Story(4)
     story.new("q", "SINGLE", "PREFETCH", 1, "ON", *[node.id for node in story.nodes[:3]])
     node, other = story.nodes[3], story.nodes[0]
-    story.cluster.until(lambda: b"q" in story.room(node).catalog.by_name)
     active = Worker(story, node).ask()
     story.cluster.run(milliseconds=100)
     following = Worker(story, other).ask()

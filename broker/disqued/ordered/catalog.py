@@ -265,9 +265,9 @@ def decode(data: bytes) -> Catalog:
         catalog.identity = _bytes(whole, "identity")
         if len(catalog.identity) != CATALOG_BYTES:
             raise MalformedCatalogError(f"an identity of {len(catalog.identity)} bytes")
-        catalog.ancestors = tuple([str(one).encode("latin-1") for one in whole.get("ancestors", ())])
-        catalog.born = int(whole.get("born", 0))
-        catalog.seats = int(whole.get("seats", 0))
+        catalog.ancestors = tuple([str(one).encode("latin-1") for one in whole["ancestors"]])
+        catalog.born = int(whole["born"])
+        catalog.seats = int(whole["seats"])
         catalog.version = int(whole["version"])
         catalog.last_group = int(whole["last_group"])
         catalog.members = tuple([str(one).encode("latin-1") for one in whole["members"]])
@@ -355,7 +355,7 @@ def _queue(fields: dict[str, Any]) -> OrderedQueue:
     queue = OrderedQueue(_bytes(fields, "name"), int(fields["group"]), options, replicas, _bytes(fields, "lead"), salt)
     queue.settled = bool(fields["settled"])
     queue.moved = bool(fields["moved"])
-    queue.count = int(fields.get("count", len(replicas)))
-    queue.epoch = int(fields.get("epoch", 0))
-    queue.kept = str(fields.get("kept", "")).encode("latin-1")
+    queue.count = int(fields["count"])
+    queue.epoch = int(fields["epoch"])
+    queue.kept = _bytes(fields, "kept")
     return queue

@@ -18,7 +18,26 @@ from disqued.ordered.reading import pack_question
 from disqued.ordered.requests import COMMAND as CHANGE
 from disqued.ordered.requests import READ
 from disqued.ordered.room import OrderedRoom, ordered_of
-from disqued.ordered.waiting import ClientRequest, OkRequest, Waiting
+from disqued.ordered.spread import reply_when_known
+from disqued.ordered.waiting import ClientRequest, Waiting
+
+
+class _Drop(ClientRequest):
+    """Removes the queue from the catalog."""
+
+    def __init__(self, room: OrderedRoom, waiting: Waiting, queue: bytes, deadline_ms: i64) -> None:
+        super().__init__(room, waiting, queue, CHANGE, pack_drop(queue), deadline_ms, repeated=True)
+
+    def done(self, result: bytes) -> None:  # noqa: ARG002 - it is the same if the queue was gone already
+        """Wait until this node knows that, and the others."""
+        if not self._look():
+            self.room.waits.append(self._look)
+
+    def _look(self) -> bool:
+        if self.queue in self.room.catalog.by_name and self.room.state.now_ms < self.deadline_ms:
+            return self.waiting.session.closed
+        reply_when_known(self.room, self.waiting)
+        return True
 
 
 class _Look(ClientRequest):
@@ -35,9 +54,7 @@ class _Look(ClientRequest):
             text = f"ERR queue {shown(self.queue)} has {jobs} unfinished jobs; add FORCE to delete them with it"
             self.waiting.finish(ReplyError(text).encode())
             return
-        data = pack_drop(self.queue)
-        drop = OkRequest(self.room, self.waiting, self.queue, CHANGE, data, self.deadline_ms)
-        self.room.clients.client(CATALOG_GROUP).submit(drop)
+        self.room.clients.client(CATALOG_GROUP).submit(_Drop(self.room, self.waiting, self.queue, self.deadline_ms))
 
 
 def qdrop(state: NodeState, session: Session, args: list[bytes]) -> None:
@@ -54,8 +71,7 @@ def qdrop(state: NodeState, session: Session, args: list[bytes]) -> None:
     waiting.begin()
     deadline_ms = state.now_ms + TIMEOUT_MS
     if force:
-        drop = OkRequest(room, waiting, queue.name, CHANGE, pack_drop(queue.name), deadline_ms)
-        room.clients.client(CATALOG_GROUP).submit(drop)
+        room.clients.client(CATALOG_GROUP).submit(_Drop(room, waiting, queue.name, deadline_ms))
     else:
         look = _Look(room, waiting, queue.name, pack_question([b"unfinished"]), deadline_ms)
         room.clients.client(queue.group).submit(look)

@@ -1,7 +1,8 @@
 """QNEW: makes an ordered queue.
 
-The queue is an entry in the catalog. The reply comes when its group has a leader, so jobs can be added at once. The
-same QNEW again is OK, also if the first one was not answered; other options for a queue that exists are refused.
+The queue is an entry in the catalog. The reply comes when its group has a leader and the other nodes know it, so jobs
+can be added at once at any node. The same QNEW again is OK, also if the first one was not answered; other options for a
+queue that exists are refused.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from disqued.core.commands.scope import first_word
 from disqued.core.queues.settings import MOST_NAME_BYTES
 from disqued.core.runtime.audit import always
 from disqued.core.runtime.state import NodeState
-from disqued.errors import CommandSyntaxError, QueueExists, ReplyError, shown
+from disqued.errors import CommandSyntaxError, NotReplicated, QueueExists, ReplyError, shown
 from disqued.ordered.catalog import CATALOG_GROUP, EXISTS, MAX_REPLICAS, QueueOptions, pack_create
 from disqued.ordered.choosing import choose, default_count, first_leader
 from disqued.ordered.exchange import node_of
@@ -25,7 +26,8 @@ from disqued.ordered.jobids import SALT_BYTES
 from disqued.ordered.requests import COMMAND as CHANGE
 from disqued.ordered.requests import PING
 from disqued.ordered.room import OrderedRoom, ordered_of
-from disqued.ordered.waiting import ClientRequest, OkRequest, Waiting
+from disqued.ordered.spread import reply_when_known
+from disqued.ordered.waiting import OUTCOME_UNKNOWN, ClientRequest, Waiting
 from disqued.resp.integers import parse_integer
 
 TIMEOUT_MS: Final = 10_000
@@ -137,6 +139,18 @@ class _Create(ClientRequest):
         await_leader(self.room, self.waiting, self.queue, self.deadline_ms)
 
 
+class _FirstLeader(ClientRequest):
+    """Asks whether the group has a leader."""
+
+    def __init__(self, room: OrderedRoom, waiting: Waiting, queue: bytes, deadline_ms: i64) -> None:
+        # Without its own `__init__`, an instance of a compiled class never leaves the memory if the class inherits one.
+        super().__init__(room, waiting, queue, PING, b"", deadline_ms, repeated=True)
+
+    def done(self, result: bytes) -> None:  # noqa: ARG002 - it says nothing
+        """The queue can be used, as soon as the other nodes know it."""
+        reply_when_known(self.room, self.waiting)
+
+
 class _Unplaced:
     """Chooses the replicas when all reachable members have said which catalog they know, or after a time.
 
@@ -182,16 +196,20 @@ class _Known:
         room = self._room
         queue = room.catalog.by_name.get(self._queue)
         if queue is None:
+            if room.state.now_ms >= self._deadline_ms:
+                self._waiting.finish(NotReplicated(OUTCOME_UNKNOWN).encode())
+                return True
             return self._waiting.session.closed
-        ping = OkRequest(room, self._waiting, self._queue, PING, b"", self._deadline_ms)
+        ping = _FirstLeader(room, self._waiting, self._queue, self._deadline_ms)
         room.clients.client(queue.group).submit(ping)
         return True
 
 
 def await_leader(room: OrderedRoom, waiting: Waiting, queue: bytes, deadline_ms: i64) -> None:
-    """Reply OK when the group of a queue has a leader."""
-    if not _Known(room, waiting, queue, deadline_ms).look():
-        room.on_catalog.append(_Known(room, waiting, queue, deadline_ms).look)
+    """Reply OK when the group of a queue has a leader, and the other nodes know the queue."""
+    look = _Known(room, waiting, queue, deadline_ms).look
+    if not look():
+        room.waits.append(look)
 
 
 def qnew(state: NodeState, session: Session, args: list[bytes]) -> None:
@@ -221,7 +239,7 @@ def qnew(state: NodeState, session: Session, args: list[bytes]) -> None:
         return
     waiting = Waiting(state, session, 0)
     waiting.begin()
-    room.on_cron.append(_Unplaced(room, waiting, name, options, deadline_ms).look)
+    room.waits.append(_Unplaced(room, waiting, name, options, deadline_ms).look)
 
 
 def _require_free(state: NodeState, name: bytes, *, force: bool) -> None:

@@ -43,7 +43,7 @@ NAME: Final = "ordered"
 FOUNDER_BEHIND_MS: Final = 3000
 """A replica of group 0 whose catalog has been older than that of others for this time may have been removed."""
 ASK_EVERY_MS: Final = 500
-"""How often a newer catalog is asked for."""
+"""After which time a newer catalog is asked for again, if none came."""
 
 Alternative: TypeAlias = Callable[[NodeState, Session, list[bytes]], bool]
 """Runs a request if it is about ordered queues; False if it is not."""
@@ -80,10 +80,8 @@ class OrderedRoom(Room):
         """Those of CLUSTER ORDERED."""
         self.redrives: dict[bytes, Alarm] = {}
         """The tasks of REDRIVE that run or ran on this node, by queue."""
-        self.on_catalog: list[Callable[[], bool]] = []
-        """Called when the catalog has changed, until they return True."""
-        self.on_cron: list[Callable[[], bool]] = []
-        """Called regularly, until they return True."""
+        self.waits: list[Callable[[], bool]] = []
+        """Called when the catalog has changed, when a node is heard, and regularly, until they return True."""
         self._asked_ms: i64 = 0
         self._behind_ms: i64 = 0
         """Since when others know a newer catalog than this node; 0 while none does."""
@@ -147,8 +145,7 @@ class OrderedRoom(Room):
             self.leading.follow_settings()
             self.leading.fates.forget_old()
             self.incoming.adopt()
-            if self.on_cron:
-                self.on_cron = [look for look in self.on_cron if not look()]
+            self._look()
 
     def cluster_reset(self) -> None:
         """Forget the ordered queues: they are the cluster's."""
@@ -244,7 +241,9 @@ class OrderedRoom(Room):
         if by_group and not self._rerouted:
             self._reroute()
         self._end_waits()
-        self.on_catalog = [look for look in self.on_catalog if not look()]
+        self._look()
+        if self.has_catalog and not self.state.loading:
+            self._beat()
         self.state.ready.turn_work = True
 
     def _end_waits(self) -> None:
@@ -293,6 +292,7 @@ class OrderedRoom(Room):
             return
         if self.hosting.is_founder and not self.hosting.was_removed(catalog, members):
             return
+        self._asked_ms = 0
         self.catalog.take(catalog)
         self.hosting.know_founders(members)
         self.hosting.when_open(self.catalog_changed)
@@ -306,6 +306,11 @@ class OrderedRoom(Room):
         self.hosting.when_open(self.catalog_changed)
 
     # --- the other nodes ----------------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        """See which waits are over."""
+        if self.waits:
+            self.waits = [look for look in self.waits if not look()]
 
     def _beat(self) -> None:
         """Tell all nodes that know ordered queues that this one is there."""
@@ -322,6 +327,7 @@ class OrderedRoom(Room):
         self.beats[peer.id] = beat
         self.hosting.note_version(peer.id, beat.version if beat.catalog == self.catalog.identity else -1)
         self.hosting.heard(peer.id, beat.log)
+        self._look()
         if beat.catalog == NO_CATALOG:
             return
         if self.has_catalog and beat.catalog != self.catalog.identity:
