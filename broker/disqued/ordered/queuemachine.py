@@ -115,6 +115,8 @@ class QueueMachine(Applier):
         else:
             effects = self.machine.apply(entry.index, entry.time_ms, entry.data)
             kind = entry.data[0] if entry.data else 0
+            if kind == ADD and wanted:
+                self.returning += 1
             if kind != ADD or effects.code != OK or effects.known is not None:
                 self._storage.log.release(self.group, entry.index)
             if kind == ADD and effects.code == OK and effects.known is None and is_moved(entry.data):

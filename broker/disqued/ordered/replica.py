@@ -36,6 +36,8 @@ MOST_UNCOMMITTED: Final = 20_000
 """How many entries may wait for a majority."""
 MOST_ROUNDS: Final = 100
 """How often the disk is asked for one question; it returns a few megabytes at a time."""
+HELD_MS: Final = 1
+"""How long entries wait at most for others, to be sent together (`Group.held`)."""
 MOST_APPLIED: Final = 2000
 """How many entries are applied in one turn; the rest follows in the next one."""
 
@@ -71,6 +73,8 @@ class Applier:
     """Whether the other replicas must learn at once what is committed, because they have consumers."""
     doubts_nodes: bool = False
     """Whether the leader must look again which nodes are there (`watch_nodes`): it may have looked too early."""
+    returning: i64 = 0
+    """How many clients were answered that probably propose the next command at once, since the leader looked last."""
 
     def apply(self, entry: Entry, *, leads: bool, wanted: bool) -> bytes:
         """Apply a command. Returns the result for the node that proposed it, if it is `wanted`."""
@@ -165,7 +169,11 @@ class Replica(GroupReplica):
         """The snapshot that is being written."""
         self.stopped: bool = False
         self._held_turn: i64 = 0
-        """The turn in which entries began to wait for the next one (`Group.held`)."""
+        """The turn in which entries began to wait for others (`Group.held`), 0 while none do."""
+        self._held_ms: i64 = 0
+        """Until when they wait."""
+        self._enough: i64 = 0
+        """They wait no longer when the log has entries up to here."""
         self.epoch: i64 = 0
         """The version of the catalog at which the queue was recovered from one replica; 0 if it never was."""
         self._due_ms: i64 = 0
@@ -399,16 +407,32 @@ class Replica(GroupReplica):
         """Carry out the batches of the core, and apply what is committed."""
         if self.stopped:
             return
-        if self.raft.held and self._held_turn != self._exchange.turn:
-            self.raft.resume()
+        self._resume()
         batch = self.raft.take()
         while batch is not None:
             self._carry_out(batch)
             batch = self.raft.take()
-        if self.raft.held:
-            self._held_turn = self._exchange.turn
         self._apply()
+        if self.raft.held and self._held_turn == 0:
+            self._hold()
         self._arm()
+
+    def _hold(self) -> None:
+        """Entries wait from now on until half of those that were answered propose again, for a millisecond at most."""
+        self._held_turn = self._exchange.turn
+        self._held_ms = self._exchange.state.now_ms + HELD_MS
+        self._enough = self.raft.last + self.applier.returning // 2
+        self.applier.returning = 0
+
+    def _resume(self) -> None:
+        """Have entries sent that waited long enough, one turn at least."""
+        if self.raft.held and self._held_turn == self._exchange.turn:
+            return
+        if not self.raft.held:
+            self._held_turn = 0
+        elif self.raft.last >= self._enough or self._exchange.state.now_ms >= self._held_ms:
+            self._held_turn = 0
+            self.raft.resume()
 
     def _carry_out(self, batch: Batch) -> None:
         log = self._storage.log
@@ -549,7 +573,7 @@ class Replica(GroupReplica):
         if give_up_ms > 0:
             deadline_ms = give_up_ms if deadline_ms == 0 else min(deadline_ms, give_up_ms)
         if self.raft.held:
-            deadline_ms = self._exchange.state.now_ms + 1
+            deadline_ms = self._held_ms
         timers = self._exchange.state.lifecycle.timers
         if deadline_ms > 0:
             timers.arm(self._wake, max(deadline_ms, self._exchange.state.now_ms))

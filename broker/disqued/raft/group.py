@@ -139,7 +139,7 @@ class Group:
 
     @property
     def held(self) -> bool:
-        """Whether entries wait for the next turn of the driver: then, or after a millisecond, call `resume`."""
+        """Whether entries wait for others to be sent with them: call `resume`, after a millisecond at the latest."""
         return self._core.role == LEADER and self._leading.held
 
     def resume(self) -> None:

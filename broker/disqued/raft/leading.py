@@ -59,7 +59,7 @@ class Leading:
         self._round_last: i64 = 0
         """The last index of the appends that are on their way (`Tuning.gather_entries`); 0 if there are none."""
         self.held: bool = False
-        """Whether a round has ended in this turn, and the next one waits for those that were answered."""
+        """Whether a round has ended, and the next one waits for those that were answered to propose again."""
         self._push: bool = False
         """Send the commit index to all followers that do not know it."""
         self._sliced_from: i64 = 0
@@ -313,6 +313,7 @@ class Leading:
             self._fill(follower)
             if self._misses_commit(follower):
                 behind = True
+        self._round_last = self._find_round()
         self._push = False
         if not behind:
             self.commit_due_ms = 0
@@ -349,13 +350,13 @@ class Leading:
         return last
 
     def _has_few(self) -> bool:
-        """Whether there are entries to send, but fewer than an append should have."""
+        """Whether there are fewer entries to send than an append should have."""
         last: i64 = self._core.log.last
         most: i64 = 0
         for follower in self._voters:
             if follower.state == REPLICATE and last - follower.next + 1 > most:
                 most = last - follower.next + 1
-        return 0 < most < self._core.tuning.gather_entries
+        return most < self._core.tuning.gather_entries
 
     def resume(self) -> None:
         """Begin the round that was held."""

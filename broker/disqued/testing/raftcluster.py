@@ -124,6 +124,8 @@ class Member:
         self.syncing = False
         self.disk_held = False
         self.wake_ms = 0
+        self.held_ms = 0
+        """Since when entries wait for others (`Group.held`)."""
         self.incoming: dict[int, int] = {}
         """Received snapshots: the digest by index."""
         self.commands: list[bytes] = []
@@ -374,11 +376,16 @@ class RaftCluster:
     def work(self, member: Member) -> None:
         """Carry out all batches of a member."""
         group = member.group
-        if group.held:
+        if group.held and self.now_ms > member.held_ms > 0:
             group.resume()
+            member.held_ms = 0
         while (batch := group.take()) is not None:
             self._carry(member, batch)
-        due_ms = self.now_ms + 1 if group.held else int(group.deadline_ms())
+        if not group.held:
+            member.held_ms = 0
+        elif member.held_ms == 0:
+            member.held_ms = self.now_ms
+        due_ms = member.held_ms + 1 if group.held else int(group.deadline_ms())
         if due_ms and (member.wake_ms == 0 or due_ms < member.wake_ms):
             member.wake_ms = max(due_ms, self.now_ms)
             self.at(member.wake_ms, _Wake(self, member, member.process, member.wake_ms))
