@@ -406,6 +406,19 @@ def test_leader_syncs_at_once_while_one_of_its_two_followers_is_behind() -> None
     assert not next_batch_is_relaxed(cluster)
 
 
+def test_leader_need_not_sync_at_once_while_a_follower_is_one_round_behind_for_a_few_milliseconds() -> None:
+    """When it had synced once, it and the faster follower committed, and it had to sync the next time as well."""
+    cluster = gathering()
+    leader = cluster.elect("a")
+    cluster.run(50)
+    cluster.hold_disk("c")
+    cluster.propose(b"first")
+    assert cluster.run_until(lambda: leader.group.committed == leader.group.last, 20)
+    assert next_batch_is_relaxed(cluster)
+    cluster.run(20)
+    assert not next_batch_is_relaxed(cluster)
+
+
 def test_leader_that_is_alone_or_has_one_follower_syncs_at_once() -> None:
     for names in ("a", "ab"):
         cluster = RaftCluster(names)

@@ -32,6 +32,8 @@ from disqued.raft.transfer import Transfer
 
 _MOST_ENTRIES: Final = 1024
 """In one append."""
+_LATE_MS: Final = 10
+"""A follower that has confirmed nothing of what it was sent for this time does not keep up."""
 _ENTRY_BYTES: Final = 24
 """What an entry counts besides its data."""
 
@@ -152,7 +154,7 @@ class Leading:
         new = message.index > follower.match
         if new:
             follower.match = message.index
-        follower.confirm(follower.match)
+        follower.confirm(follower.match, self._core.now_ms)
         if follower.state == PROBE or (follower.state == RECEIVES_SNAPSHOT and follower.match >= log.snapshot.index):
             follower.replicate()
         elif follower.next <= follower.match:
@@ -236,11 +238,19 @@ class Leading:
 
     @property
     def is_followed(self) -> bool:
-        """Whether a quorum without this replica has synced what is committed, so that its own syncs were not needed."""
-        committed: i64 = self._core.committed
+        """Whether a quorum without this replica keeps up, so that its own syncs are not needed at once.
+
+        Of two followers, one is always a little behind when the other one and this replica have committed. So it counts
+        if it lacks no more than two rounds, and has confirmed something, or got nothing before, in the last 10 ms.
+        """
+        core = self._core
+        most: i64 = 2 * core.tuning.gather_entries
         count: i64 = 0
         for follower in self._voters:
-            if follower.match >= committed and follower.state == REPLICATE:
+            if follower.state != REPLICATE:
+                continue
+            lacks: i64 = core.committed - follower.match
+            if lacks <= 0 or (lacks <= most and core.now_ms - follower.since_ms < _LATE_MS):
                 count += 1
         return count >= self._quorum
 
@@ -418,7 +428,7 @@ class Leading:
         message.entries = self._sliced
         last: i64 = self._sliced_from + len(self._sliced) - 1
         follower.commit_sent = min(message.commit, last)
-        follower.sent(last, self._sliced_bytes)
+        follower.sent(last, self._sliced_bytes, self._core.now_ms)
 
     def _send_empty(self, follower: Progress) -> None:
         """Send an append without entries, after all that was sent before."""

@@ -40,6 +40,8 @@ class Progress:
         """The entries from `next` on are being read from the store."""
         self.sent_ms: i64 = 0
         """When something was sent to it."""
+        self.since_ms: i64 = 0
+        """Since when the first append that is not confirmed is the first one."""
         self.window_bytes: i64 = 0
         self._lasts: list[i64] = []
         self._sizes: list[i64] = []
@@ -69,23 +71,26 @@ class Progress:
         self._lasts = []
         self._sizes = []
 
-    def sent(self, last: i64, size: i64) -> None:
+    def sent(self, last: i64, size: i64, now_ms: i64) -> None:
         """Note an append with entries up to an index."""
         if self.state == PROBE:
             self.waiting = True
             return
+        if not self._lasts:
+            self.since_ms = now_ms
         self.next = last + 1
         self._lasts.append(last)
         self._sizes.append(size)
         self.window_bytes += size
 
-    def confirm(self, index: i64) -> None:
+    def confirm(self, index: i64, now_ms: i64) -> None:
         """Take appends up to an index out of the window."""
         done: i64 = 0
         while done < len(self._lasts) and self._lasts[done] <= index:
             self.window_bytes -= self._sizes[done]
             done += 1
         if done > 0:
+            self.since_ms = now_ms
             del self._lasts[:done]
             del self._sizes[:done]
 
