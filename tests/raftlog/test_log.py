@@ -6,7 +6,7 @@ import pytest
 
 from disqued.core.host import disk
 from disqued.raft.entry import EMPTY, MEMBERS
-from disqued.raftlog.writer import RELAXED_MS
+from disqued.raftlog.appender import RELAXED_MS
 from raftlog.stage import Stage, entries, entry, hard
 
 
@@ -446,7 +446,7 @@ def test_fetches_of_one_range_are_all_answered_if_the_read_ends_just_when_the_se
     assert [entry.index for entry in stage.owner.answers["second"]] == [2, 3, 4]
 
 
-def test_relaxed_frame_is_synced_after_ten_milliseconds(stage: Stage) -> None:
+def test_what_nobody_waits_for_is_written_and_synced_after_a_time(stage: Stage) -> None:
     stage.log.append(1, entries(1, 1))
     stage.persist()
     stage.log.append(1, entries(2, 2))
@@ -460,7 +460,7 @@ def test_relaxed_frame_is_synced_after_ten_milliseconds(stage: Stage) -> None:
     assert stage.log.wake_ms == 0
 
 
-def test_relaxed_frame_shares_the_sync_of_a_frame_that_somebody_waits_for(stage: Stage) -> None:
+def test_what_nobody_waits_for_shares_the_sync_of_what_somebody_waits_for(stage: Stage) -> None:
     stage.log.append(1, entries(1, 1))
     stage.persist()
     syncs = stage.log.syncs
@@ -473,7 +473,7 @@ def test_relaxed_frame_shares_the_sync_of_a_frame_that_somebody_waits_for(stage:
     assert stage.log.syncs == syncs + 1
 
 
-def test_flush_without_new_records_syncs_relaxed_frames(stage: Stage) -> None:
+def test_flush_without_new_records_syncs_what_nobody_waited_for(stage: Stage) -> None:
     stage.log.append(1, entries(1, 1))
     stage.log.flush(stage.host.now_ms, relaxed=True)
     stage.settle()

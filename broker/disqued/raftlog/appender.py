@@ -5,6 +5,8 @@ A new segment begins with the state of every group (`groupstate`), so that the n
 
 from __future__ import annotations
 
+from typing import Final
+
 from mypy_extensions import i64
 
 from disqued.core.host.disk import Disk, DiskOwner
@@ -15,6 +17,9 @@ from disqued.raftlog.record import CHUNK, SEGMENT_BYTES, STATE, segment_record
 from disqued.raftlog.segments import MOST_SEGMENTS, Segments
 from disqued.raftlog.tuning import LogTuning
 from disqued.raftlog.writer import Writer
+
+RELAXED_MS: Final = 20
+"""How long what nobody waits for stays in memory at most."""
 
 
 class Copy:
@@ -55,8 +60,8 @@ class Appender:
         """The number of the next segment."""
         self.due: bool = False
         """Whether the open frame should be written."""
-        self._relaxed: bool = False
-        """Whether its sync may wait then."""
+        self.due_ms: i64 = 0
+        """When it should be written although nobody waits for it; 0 if nobody has said so."""
         self._builder = FrameBuilder()
 
     @property
@@ -74,10 +79,14 @@ class Appender:
         """The number of the last frame that has records: the open one unless it is empty."""
         return max(self._builder.number - 1, 0) if self._builder.empty else self._builder.number
 
-    def want_written(self, *, relaxed: bool = False) -> None:
-        """Have the open frame written; its sync may wait if all who want it written say so (`relaxed`)."""
-        self._relaxed = relaxed and (self._relaxed or not self.due)
+    def want_written(self) -> None:
+        """Have the open frame written."""
         self.due = True
+
+    def allow_later(self, now_ms: i64) -> None:
+        """Nobody waits for what was added: have it written with what somebody waits for, or after a time."""
+        if self.due_ms == 0:
+            self.due_ms = now_ms + RELAXED_MS
 
     def add(self, kind: i64, sub: i64, group: i64, term: i64, index: i64, time_ms: i64, payload: bytes) -> i64:
         """Add a record; returns its place, or 0 if the log is out of service."""
@@ -117,11 +126,10 @@ class Appender:
         segment = builder.segment
         assert segment is not None, "a frame was begun"
         frame = builder.close(self.writer.offset_synced(segment))
-        frame.relaxed = self._relaxed
         self.writer.queue.append(frame)
         segment.last_frame = frame.number
         self.due = False
-        self._relaxed = False
+        self.due_ms = 0
         if frame.end >= self._tuning.segment_bytes:
             self.roll([])
         else:

@@ -30,8 +30,6 @@ class Frame:
         self.start: i64 = start
         """Its offset in the segment; 0 with the record SEGMENT before it: then the file is made first."""
         self.data = data
-        self.relaxed: bool = False
-        """Whether its sync may wait (`writer.RELAXED_MS`)."""
 
     @property
     def end(self) -> i64:

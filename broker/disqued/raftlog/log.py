@@ -103,7 +103,11 @@ class RaftLog(DiskOwner):
     @property
     def wake_ms(self) -> i64:
         """When `tick` must be called; 0 if it need not."""
-        return self._writer.wake_ms
+        writer_ms = self._writer.wake_ms
+        frame_ms = self._appender.due_ms
+        if frame_ms == 0 or self._appender.due:  # it is written as soon as the writer is free
+            return writer_ms
+        return frame_ms if writer_ms == 0 else min(writer_ms, frame_ms)
 
     @property
     def disk_bytes(self) -> i64:
@@ -326,7 +330,7 @@ class RaftLog(DiskOwner):
         """End a turn: have what was added written and synced. Returns a ticket for `LogOwner.persisted`.
 
         If nothing was added the ticket is an earlier one, which may be persisted already (`safe`). If nobody waits for
-        the sync (`relaxed`) it may come later, with that of another turn.
+        it (`relaxed`), it may be written and synced later, together with that of other turns.
         """
         self._now_ms = now_ms
         if not self._snapshots.idle:
@@ -335,9 +339,10 @@ class RaftLog(DiskOwner):
         appender = self._appender
         ticket = appender.last_frame
         if not appender.empty:
-            appender.want_written(relaxed=relaxed)
-        elif not relaxed and self._tuning.sync_always:
-            self._writer.want_synced(ticket)
+            if relaxed:
+                appender.allow_later(now_ms)
+            else:
+                appender.want_written()
         self._advance()
         return ticket
 
@@ -386,6 +391,8 @@ class RaftLog(DiskOwner):
             return True
         writer = self._writer
         appender = self._appender
+        if 0 < appender.due_ms <= self._now_ms:
+            appender.want_written()
         if appender.due and writer.free:
             if not appender.empty:
                 appender.close()

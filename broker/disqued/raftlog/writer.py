@@ -2,8 +2,7 @@
 
 What is added while a write or a sync is under way is gathered into the next frame, so it shares the next sync. Which
 frames are safe depends on the policy: with `always` those that were synced, with `everysec` those that were written.
-With `always`, a sync follows each write, unless nobody waits for the frame (`relaxed`): then it follows after 10 ms, or
-together with a frame that somebody waits for.
+With `always`, a sync follows each write.
 
 A write that fails leaves nothing in the file. It is repeated each second, and later frames wait for it, so the order
 stays. After a sync that failed nothing is written any more: systems take unwritten pages for written ones, and a
@@ -26,8 +25,6 @@ from disqued.raftlog.tuning import LogTuning
 
 RETRY_MS: Final = 1000
 SYNC_MS: Final = 1000
-RELAXED_MS: Final = 10
-"""The longest time until a relaxed frame is synced."""
 _NEVER_MS: Final = 0
 
 
@@ -186,19 +183,17 @@ class Writer:
                 self.failure = f"{work.name} exists and was not listed"
         else:
             frame = self.queue.popleft()
-            self._note_written(frame, now_ms)
+            self._note_written(frame)
         return True
 
-    def _note_written(self, frame: Frame, now_ms: i64) -> None:
+    def _note_written(self, frame: Frame) -> None:
         """Decide when to sync the frame."""
         self.written = frame.number
         self._written_offset = frame.end
-        if not self._tuning.sync_always:
-            self._sync_due_ms = self._sync_began_ms + SYNC_MS
-        elif not frame.relaxed:
+        if self._tuning.sync_always:
             self.want_synced(frame.number)
-        elif self._sync_due_ms == 0:
-            self._sync_due_ms = now_ms + RELAXED_MS
+        else:
+            self._sync_due_ms = self._sync_began_ms + SYNC_MS
 
     def _opened(self, segment: Segment) -> None:
         """Continue in a new file."""
