@@ -47,7 +47,7 @@ RETRY: Final = "RETRY 300"
 TIMEOUT_S: Final = 300.0
 PIPELINED: Final = 1000
 """How many commands the benchmark itself has under way."""
-PING_KINDS: Final = frozenset({"ping", "pong", "meet"})
+PING_KINDS: Final = frozenset({"ping", "pong", "meet", "dataid"})
 
 
 @dataclass(frozen=True, slots=True)
