@@ -295,7 +295,7 @@ def test_a_consumer_on_a_leader_whose_disk_takes_no_writes_waits_until_it_does()
 
 
 def test_a_node_whose_log_failed_has_no_replica_until_it_starts_again(story: Story) -> None:
-    """It began its replicas anew when the catalog changed, without what they had confirmed (simulation seed 66)."""
+    """It began its replicas again when the catalog changed, without what they had confirmed (simulation seed 66)."""
     failed = story.followers()[0]
     others = [node for node in story.nodes if node is not failed]
     failed.host.disk.fail(disk.SYNC, times=1)
