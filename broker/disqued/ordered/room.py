@@ -309,8 +309,11 @@ class OrderedRoom(Room):
 
     def _look(self) -> None:
         """See which waits are over."""
-        if self.waits:
-            self.waits = [look for look in self.waits if not look()]
+        waits = self.waits
+        self.waits = []
+        for look in waits:  # which may begin another wait
+            if not look():
+                self.waits.append(look)
 
     def _beat(self) -> None:
         """Tell all nodes that know ordered queues that this one is there."""
