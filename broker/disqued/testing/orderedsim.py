@@ -58,6 +58,8 @@ QUIET_S: Final = 5
 NODE_TIMEOUT_MS: Final = 2000
 MOST_EVENTS: Final = 2_000_000
 VIOLATIONS_SHOWN: Final = 6
+LATE_COMMAND_MS: Final = 15_000
+"""Longer than a node repeats a command that is not answered."""
 STEP_MS: Final = 250
 _BUSY: Final = frozenset({"RAFT", "RAFTSNAP", "PROPOSE", "PROPOSED", "DELIVER", "CATALOG", "CATALOGASK", "FOUND"})
 """The messages of ordered queues that idle nodes do not send."""
@@ -291,6 +293,8 @@ class OrderedSimulation:
         self._workers = []
         for queue in self.load.queues:
             admin.free(queue)
+            # A PAUSE that was not answered may take effect later than the first of these.
+            self.world.later(LATE_COMMAND_MS, partial(admin.free, queue))
         for member in self.cluster.members:
             self._workers += [
                 OrderedWorker(self.load, [queue], member.number, careful=True) for queue in self.load.queues
