@@ -48,6 +48,7 @@ TIMEOUT_S: Final = 300.0
 PIPELINED: Final = 1000
 """How many commands the benchmark itself has under way."""
 PING_KINDS: Final = frozenset({"ping", "pong", "meet", "dataid"})
+"""What nodes send each other regularly, whatever queues there are; DATAID goes with each PING."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ class Agents:
         raise NotImplementedError
 
     def led(self, group: i64, leader: bytes) -> None:
-        """Another node leads the group now; empty if nobody does."""
+        """`leader` leads the group now; empty if nobody does."""
         raise NotImplementedError
 
 

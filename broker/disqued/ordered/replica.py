@@ -426,11 +426,11 @@ class Replica(GroupReplica):
 
     def _resume(self) -> None:
         """Have entries sent that waited long enough, one turn at least."""
-        if self.raft.held and self._held_turn == self._exchange.turn:
-            return
+        exchange = self._exchange
+        is_over = self.raft.last >= self._enough or exchange.state.now_ms >= self._held_ms
         if not self.raft.held:
             self._held_turn = 0
-        elif self.raft.last >= self._enough or self._exchange.state.now_ms >= self._held_ms:
+        elif is_over and self._held_turn != exchange.turn:
             self._held_turn = 0
             self.raft.resume()
 

@@ -41,7 +41,7 @@ class Progress:
         self.sent_ms: i64 = 0
         """When something was sent to it."""
         self.since_ms: i64 = 0
-        """Since when the first append that is not confirmed is the first one."""
+        """When it confirmed something last, or was sent something after it had confirmed everything."""
         self.window_bytes: i64 = 0
         self._lasts: list[i64] = []
         self._sizes: list[i64] = []
