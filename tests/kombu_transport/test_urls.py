@@ -19,8 +19,9 @@ assert Queue  # kombu knows the transport once it has its serializers
     [
         ("disque://", ("localhost",), None, None),
         ("disque://h", ("h",), None, None),
-        ("disque://u:p%2F@h1:7712,h2,[::1]:3/", ("h1:7712", "h2", "[::1]:3"), "u", "p/"),
+        ("disque://u:p%2F@[::1]:3,h1:7712,h2/", ("[::1]:3", "h1:7712", "h2"), "u", "p/"),
         ("disque://h1;disque://h2:5", ("h1", "h2:5"), None, None),
+        ("disque://h1;disque://[::1]:3", ("h1", "[::1]:3"), None, None),
         (["disque://:p@h1", "disque://:p@h2"], ("h1", "h2"), None, "p"),
     ],
 )
