@@ -198,7 +198,8 @@ def test_a_scanner_finds_the_sound_records_around_damage(data: st.DataObject) ->
 def test_a_scanner_ends_with_every_junk(junk: bytes, read_bytes: int) -> None:
     found = scan(junk, read_bytes)
     assert found.payloads == []
-    assert [gap[:2] for gap in found.gaps] == ([(0, len(junk))] if junk else [])
+    end = (len(junk.rstrip(b"\0")) + 7) & ~7
+    assert [gap[:2] for gap in found.gaps] == ([(0, min(len(junk), end))] if end else [])
 
 
 @pytest.mark.parametrize(("start", "end", "blank"), [(64, 128, True), (64, 75, False), (70, 128, False)])
@@ -208,10 +209,13 @@ def test_a_gap_is_blank_if_it_has_zeros_from_a_page_boundary_on(start: int, end:
     assert scan(bytes(content), 4096).gaps == [(0, 248, blank)]
 
 
-def test_a_gap_is_blank_if_the_file_ends_with_zeros() -> None:
+@pytest.mark.parametrize("read_bytes", [50, 4096])
+@pytest.mark.parametrize("zeros", [0, 8, 64, 5000])
+def test_a_segment_ends_where_the_last_zeros_begin(zeros: int, read_bytes: int) -> None:
     content = entry_record(b"x" * 200)
-    assert scan(content[:-20] + bytes(20), 4096).gaps == [(0, 248, True)]
-    assert scan(content[:-20], 4096).gaps == [(0, 228, False)]
+    assert scan(content + bytes(zeros), read_bytes).gaps == []
+    assert scan(content + content[:-20] + bytes(zeros), read_bytes).gaps == [(248, 480 if zeros else 476, False)]
+    assert scan(content + content[:100] + bytes(zeros), read_bytes).gaps == [(248, 352 if zeros else 348, False)]
 
 
 @given(st.integers(1, (1 << 15) - 1), st.integers(0, (1 << 24) - 1), st.integers(0, (1 << 24) - 1))

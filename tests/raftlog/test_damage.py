@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from disqued.core.host import disk
+from disqued.raftlog.record import HEADER_BYTES
 from raftlog.shadow import History
 from raftlog.stage import Stage, entries, entry, hard
 
@@ -117,6 +118,23 @@ def test_a_bit_that_flips_in_the_last_frame_is_damage(stage: Stage) -> None:
     stage.persist()
     flip_in(stage, FIRST, b"candidate")
     assert damaged(stage.restart()) == [1]
+
+
+@pytest.mark.parametrize(("group", "size"), [(0, 20), (1, 20), (1, 64)])  # a frame ends with the number of the group
+@pytest.mark.parametrize("zeros", [0, 8, 1000])
+def test_a_bit_that_flips_in_the_last_tail_is_damage_also_if_zeros_follow(
+    stage: Stage, group: int, size: int, zeros: int
+) -> None:
+    stage.log.append(group, entries(1, 1, size=size))
+    stage.persist()
+    content = bytes(stage.disk.files[FIRST])
+    tail = len(content) - 56
+    assert ((len(content) - 8) % 64 == 0) == (size == 64)
+    for bit in range(8 * tail, 8 * (tail + HEADER_BYTES), 3):
+        stage.disk.put(FIRST, content + bytes(zeros))
+        stage.disk.flip(FIRST, bit)
+        assert damaged(stage.restart()) == [group]
+        stage.disk.perform(disk.DiskWork(disk.REMOVE, newest(stage)))
 
 
 def test_a_group_stays_damaged_until_it_is_removed(stage: Stage) -> None:

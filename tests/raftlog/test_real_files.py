@@ -97,6 +97,7 @@ def test_entries_hard_states_and_snapshots_survive_on_real_files(tmp_path: Path)
     process.rest()
     kept = [entry.data for entry in (entries(1, 1, size=200) + entries(199, 200, size=200))]
     assert process.fetch(1) == kept
+    assert process.log.finish(0) == ""
     files = sorted(path.name for path in tmp_path.iterdir())
     assert "ordered-0000000001.log" not in files
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) == process.log.disk_bytes
@@ -130,5 +131,20 @@ def test_a_torn_end_of_a_real_file_is_cut_off(tmp_path: Path) -> None:
     process.log.append(1, entries(3, 4))
     process.persist()
     path = tmp_path / "ordered-0000000001.log"
-    path.write_bytes(path.read_bytes()[:-30])
+    content = path.read_bytes().rstrip(b"\0")
+    path.write_bytes(content[:-30] + bytes(1000))
     assert len(Process().fetch(1)) == 2
+    assert len(path.read_bytes()) < len(content)
+
+
+def test_a_process_that_is_killed_leaves_zeros_behind_what_it_wrote(tmp_path: Path) -> None:
+    process = Process()
+    for turn in range(20):
+        process.log.append(1, entries(turn + 1, turn + 1))
+        process.persist()
+        sizes = {path.stat().st_size for path in tmp_path.iterdir()}
+        assert len(sizes) == 1
+        assert process.log.disk_bytes < sizes.pop()
+    again = Process()
+    assert len(again.fetch(1)) == 20
+    assert again.owner.groups[1].damaged is False

@@ -54,6 +54,12 @@ class Owner:
         if isinstance(own, FileDisk):
             own.attach(self.turns, self.told.append)  # type: ignore[arg-type]
 
+    def open_ahead(self, name: str) -> None:
+        work = DiskWork(disk.OPEN, name)
+        work.ahead = True
+        self.disk.start(work)
+        self.wait(work)
+
     def start(self, verb: int, name: str, *data: bytes, other: str = "", offset: int = 0, size: int = 0) -> DiskWork:
         work = DiskWork(verb, name)
         work.data = list(data)
@@ -117,6 +123,20 @@ def test_appended_data_is_read_back(either: Owner) -> None:
     either.do(disk.APPEND, "a", b"three")
     either.do(disk.SYNC, "a")
     assert either.content("a") == b"onetwothree"
+    either.do(disk.CLOSE, "a")
+    assert either.do(disk.OPEN, "a").size == 11
+    either.do(disk.APPEND, "a", b"!")
+    assert either.content("a") == b"onetwothree!"
+
+
+def test_space_ahead_of_the_end_of_a_file_is_not_read(either: Owner) -> None:
+    either.open_ahead("a")
+    either.do(disk.APPEND, "a", b"one", b"two")
+    either.do(disk.APPEND, "a", b"three")
+    either.do(disk.SYNC, "a")
+    assert either.content("a") == b"onetwothree"
+    assert either.do(disk.READ, "a", offset=6, size=100).file_bytes == 11
+    assert either.do(disk.OPEN, "a").size == 11
     either.do(disk.CLOSE, "a")
     assert either.do(disk.OPEN, "a").size == 11
     either.do(disk.APPEND, "a", b"!")
@@ -338,6 +358,38 @@ def test_a_file_that_was_replaced_is_closed_when_the_file_system_takes_no_advice
     files.close_in_parts(descriptor)
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(descriptor)
+
+
+# --- real files only: space ahead of the end -------------------------------------------------------------------------
+
+
+def test_a_file_with_space_ahead_of_its_end_keeps_its_size_until_that_is_used_up(real: Owner, directory: Path) -> None:
+    real.open_ahead("a")
+    part = b"x" * 10_000
+    sizes = []
+    for _ in range(60):
+        real.do(disk.APPEND, "a", part)
+        sizes.append((directory / "a").stat().st_size)
+    assert len(set(sizes)) == 3
+    assert (directory / "a").read_bytes() == (part * 60).ljust(sizes[-1], b"\0")
+    real.do(disk.CLOSE, "a")
+    assert (directory / "a").read_bytes() == part * 60
+
+
+def test_nothing_is_left_of_an_append_to_a_file_with_space_ahead_that_fails_half_way(
+    real: Owner, directory: Path, size_limit: Callable[[int], None]
+) -> None:
+    real.open_ahead("a")
+    real.do(disk.APPEND, "a", b"whole")
+    size_limit(300_000)
+    data = b"x" * 400_000
+    assert real.fails(disk.APPEND, "a", data).error == "File too large"
+    assert (directory / "a").read_bytes() == b"whole"
+    real.do(disk.APPEND, "a", data[:299_000])
+    assert real.content("a") == b"whole" + data[:299_000]
+    size_limit(resource.RLIM_INFINITY)
+    real.do(disk.APPEND, "a", data)
+    assert real.content("a") == b"whole" + data[:299_000] + data
 
 
 # --- real files only: when it does not work ---------------------------------------------------------------------------

@@ -28,11 +28,12 @@ from disqued.raftlog import record
 from disqued.raftlog.grouplog import GroupLog
 from disqued.raftlog.groupstate import decode_state
 from disqued.raftlog.record import SEGMENT_BYTES, RecordReader
-from disqued.raftlog.scan import ScanHandler
+from disqued.raftlog.scan import PAGE_BYTES, ScanHandler
 from disqued.raftlog.segments import Segments
 from disqued.raftlog.varints import groups_of
 
 _UNKNOWN: Final = -1
+_WORD: Final = 8
 
 
 class _Change:
@@ -89,7 +90,7 @@ class LastSegment(ScanHandler):
         self._begun_again: dict[int, None] = {}
         """Groups that were removed: whatever follows is complete."""
         self.end_bytes: i64 = SEGMENT_BYTES
-        """Where the file ends."""
+        """Where the last record or the damage behind it ends."""
 
     def unsound(self, start: i64, end: i64, *, blank: bool) -> None:
         """Damage, or the end of a write that was cut off."""
@@ -178,11 +179,11 @@ class LastSegment(ScanHandler):
             self._group(number).damaged = True
             self._begun_again.pop(number, None)
 
-    def end(self) -> None:
-        """The segment ends: judge what is left."""
+    def end(self, file_bytes: i64) -> None:
+        """The segment ends, in a file of this size: judge what is left."""
         frame = self._frame
         if frame is not None:
-            frame.complete = frame.complete or frame.start + frame.length == self.end_bytes
+            frame.complete = frame.complete or self._has_end(frame, file_bytes)
             frame.sound = False
             self._finish(frame)
         held = self._held
@@ -193,6 +194,18 @@ class LastSegment(ScanHandler):
                 self.cut = frame.start
                 return
             self._take(held.pop(0))
+
+    def _has_end(self, frame: _Frame, file_bytes: i64) -> bool:
+        """Whether the last frame was written up to its end.
+
+        A TAIL that lists only group 0 ends with a word of zeros, which looks like the space behind it. If this word
+        does not begin a page, it was written together with what precedes it.
+        """
+        end = frame.start + frame.length
+        if frame.length == _UNKNOWN or end > file_bytes:
+            return False
+        left = end - self.end_bytes
+        return left <= 0 or (left == _WORD and self.end_bytes % PAGE_BYTES != 0)
 
     # --- changes ------------------------------------------------------------------------------------------------------
 

@@ -210,7 +210,7 @@ class Recovery:
             self._find()
             return
         last = self._last
-        last.end()
+        last.end(work.file_bytes)
         if last.lost:
             self._lose_all()
         elif not last.usable:

@@ -1,8 +1,11 @@
 """Reads the records of a segment chunk by chunk, and finds the next sound record behind damage.
 
 Behind an unsound record the scanner looks for the next sound one at each offset that is a multiple of 8. A stretch of
-damage is *blank* if it looks like pages that never reached the disk: zeros at a page boundary, at its beginning, or up
-to the end of the file. A flipped bit does not look like that.
+damage is *blank* if it looks like pages that never reached the disk: zeros at a page boundary or at its beginning. A
+flipped bit does not look like that.
+
+A file may be longer than what was written to it (`DiskWork.ahead`), so zeros at its end do not count: for the scanner
+it ends where they begin.
 """
 
 from __future__ import annotations
@@ -13,12 +16,11 @@ from mypy_extensions import i64, mypyc_attr
 
 from disqued.raftlog.record import MAGIC, SHORT, SOUND, RecordReader
 
-_PAGE_BYTES: Final = 64
+PAGE_BYTES: Final = 64
 """Divides the page size of every file system."""
 _ZEROS: Final = bytes(12)
 """More than the fields of a record have at a page boundary."""
 _FEW_ZEROS: Final = bytes(8)
-_LAST_ZEROS: Final = bytes(16)
 _NONE: Final = -1
 
 
@@ -48,7 +50,10 @@ class Scanner:
         self._reader = RecordReader()
         self._bad: i64 = _NONE
         """Where the damage begins; _NONE if the scanner is at a record."""
-        self._blank: bool = False
+        self._blank: i64 = _NONE
+        """Where its first blank page begins."""
+        self._zeros: i64 = _NONE
+        """From where on there are only zeros in it; a multiple of 8."""
 
     def feed(self, data: bytes, file_bytes: i64) -> None:
         """Take the bytes that were read at `at`; the file has this size."""
@@ -67,7 +72,7 @@ class Scanner:
             status = reader.parse(at)
             if status == SOUND:
                 if self._bad != _NONE:
-                    self._handler.unsound(self._bad, base + at, blank=self._blank)
+                    self._handler.unsound(self._bad, base + at, blank=self._blank != _NONE)
                     self._bad = _NONE
                 self._handler.record(reader, base + at)
                 at += reader.size
@@ -76,11 +81,13 @@ class Scanner:
                 break
             else:
                 if self._bad == _NONE:
-                    self._bad = base + at
-                    self._blank = data[at : at + len(_FEW_ZEROS)] == _FEW_ZEROS
+                    self._bad = self._zeros = base + at
+                    self._blank = base + at if data[at : at + len(_FEW_ZEROS)] == _FEW_ZEROS else _NONE
                 at += 8
+        if self._bad != _NONE:
+            self._look_for_last_zeros(data)
         if last:
-            self._end(data, base + size)
+            self._end(base + size)
         self.at = base + min(at, size)
 
     def _look(self, data: bytes, at: i64, *, last: bool) -> i64:
@@ -96,14 +103,20 @@ class Scanner:
         return size if last else size & ~7
 
     def _look_for_blank_pages(self, data: bytes, start: i64, end: i64) -> None:
-        page = (self.at + start + _PAGE_BYTES - 1) // _PAGE_BYTES * _PAGE_BYTES - self.at
-        while not self._blank and page + len(_ZEROS) <= end:
-            self._blank = data[page : page + len(_ZEROS)] == _ZEROS
-            page += _PAGE_BYTES
+        page = (self.at + start + PAGE_BYTES - 1) // PAGE_BYTES * PAGE_BYTES - self.at
+        while self._blank == _NONE and page + len(_ZEROS) <= end:
+            if data[page : page + len(_ZEROS)] == _ZEROS:
+                self._blank = self.at + page
+            page += PAGE_BYTES
 
-    def _end(self, data: bytes, end: i64) -> None:
+    def _look_for_last_zeros(self, data: bytes) -> None:
+        last: i64 = len(data.rstrip(b"\0"))
+        if last > 0 and self.at + last > self._zeros:
+            self._zeros = (self.at + last + 7) & ~7
+
+    def _end(self, end: i64) -> None:
         """The file ends."""
         self.ended = True
-        if self._bad != _NONE:
-            blank = self._blank or data.endswith(_LAST_ZEROS)
-            self._handler.unsound(self._bad, end, blank=blank)
+        end = min(end, self._zeros)
+        if self._bad != _NONE and self._bad < end:
+            self._handler.unsound(self._bad, end, blank=self._blank != _NONE and self._blank < end)

@@ -136,6 +136,7 @@ class Writer:
         frame = self.queue[0]
         if frame.segment is not self._file:
             work = DiskWork(disk.OPEN, frame.segment.name, self._owner)
+            work.ahead = True
         else:
             work = DiskWork(disk.APPEND, frame.segment.name, self._owner)
             work.data = [frame.data]
@@ -215,12 +216,15 @@ class Writer:
             if frame.segment is not self._file:
                 self._sync_now(now_ms)
                 self._work = DiskWork(disk.OPEN, frame.segment.name)
+                self._work.ahead = True
             else:
                 self._work = DiskWork(disk.APPEND, frame.segment.name)
                 self._work.data = [frame.data]
             self._disk.perform(self._work)
             self.done(self._work, now_ms)
         self._sync_now(now_ms)
+        if self._file is not None:
+            self._disk.perform(DiskWork(disk.CLOSE, self._file.name))
         return self.failure or self.blocked
 
     def _sync_now(self, now_ms: i64) -> None:

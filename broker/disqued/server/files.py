@@ -26,6 +26,8 @@ NO_LINKS: Final = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 NO_DIRECTORY_SYNC: Final = (errno.EINVAL, errno.EBADF)
 """The file system syncs its directories itself."""
 CLOSED: Final = -1
+AHEAD: Final = bytes(256 << 10)
+"""What is written behind the end of a file that is opened with `ahead`."""
 
 FREED_BYTES: Final = 8 << 20
 FREED_EVERY_S: Final = 0.002
@@ -56,6 +58,12 @@ class OpenFile:
         """Whether a power loss may lose its name, because the directory was not synced since."""
         self.surplus_from: int | None = None
         """The offset of the remains of a failed write; None if there are none."""
+        self.ahead = False
+        """Whether there may be zeros behind its end."""
+        self.end = 0
+        """Where a file with `ahead` ends."""
+        self.zeros_to = 0
+        """Up to where zeros follow."""
 
     @contextlib.contextmanager
     def borrow(self) -> Iterator[int]:
@@ -73,12 +81,17 @@ class OpenFile:
         """Close the descriptor."""
         descriptor, self.descriptor = self.descriptor, CLOSED
         if descriptor != CLOSED:
+            if self.ahead:
+                with contextlib.suppress(OSError):  # zeros do no harm
+                    os.ftruncate(descriptor, self.end)
+                self.ahead = False
             os.close(descriptor)
 
     def cut_surplus(self, descriptor: int) -> None:
         """Remove the remains of a failed write."""
         if self.surplus_from is not None:
             os.ftruncate(descriptor, self.surplus_from)
+            self.zeros_to = self.surplus_from
             self.surplus_from = None
 
     def sync_name(self) -> None:
@@ -106,14 +119,24 @@ def open_file(work: DiskWork, file: OpenFile) -> None:
     if file.descriptor == CLOSED:
         file.path = Path(work.name).absolute()
         file.surplus_from = None
-        file.descriptor = open_private(file.path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        flags = os.O_RDWR | os.O_CREAT if work.ahead else os.O_RDWR | os.O_CREAT | os.O_APPEND
+        file.descriptor = open_private(file.path, flags)
         file.new = True  # it may have existed, but then syncing its directory again does no harm
-    work.size = os.fstat(file.descriptor).st_size
+        file.ahead = work.ahead
+        file.end = file.zeros_to = os.fstat(file.descriptor).st_size
+    work.size = file_bytes(file, file.descriptor)
+
+
+def file_bytes(file: OpenFile, descriptor: int) -> int:
+    """Where the file ends, without zeros behind that."""
+    return file.end if file.ahead else os.fstat(descriptor).st_size
 
 
 def append(work: DiskWork, file: OpenFile) -> None:
     """APPEND."""
-    if file.descriptor == CLOSED:
+    if file.ahead:
+        write_ahead(work.data, file)
+    elif file.descriptor == CLOSED:
         with file.borrow() as descriptor:
             write(work.data, file, descriptor)
     else:  # once per turn of the event loop: a context costs as much as the system call
@@ -135,6 +158,32 @@ def write(waiting: list[bytes], file: OpenFile, descriptor: int) -> None:
             with contextlib.suppress(OSError):  # the next write tries again first
                 file.cut_surplus(descriptor)
         raise
+
+
+def write_ahead(waiting: list[bytes], file: OpenFile) -> None:
+    """Write all of the data at the end of a file with `ahead`, or nothing, and zeros behind it if they are used up.
+
+    PostgreSQL fills its log files with zeros for the same reason: as the size and the blocks of the file stay the same,
+    a sync writes the data and not also the journal of the file system.
+    """
+    file.cut_surplus(file.descriptor)
+    size = sum(map(len, waiting))
+    if file.end + size > file.zeros_to:
+        waiting = [*waiting, AHEAD]
+    written = 0
+    try:
+        while written < size:
+            count = os.pwritev(file.descriptor, waiting[:IOV_MAX], file.end + written)
+            written += count
+            waiting = behind(waiting, count)
+    except OSError:
+        if written:
+            file.surplus_from = file.end
+            with contextlib.suppress(OSError):  # the next write tries again first
+                file.cut_surplus(file.descriptor)
+        raise
+    file.end += size
+    file.zeros_to = max(file.zeros_to, file.end - size + written)
 
 
 def behind(data: list[bytes], count: int) -> list[bytes]:
@@ -192,20 +241,22 @@ def remove(_work: DiskWork, file: OpenFile) -> None:
 def read(work: DiskWork, file: OpenFile) -> None:
     """READ. A file that is not open needs no write permission."""
     if file.descriptor != CLOSED:
-        read_from(file.descriptor, work)
+        read_from(file.descriptor, work, file)
         return
     with file.path.open("rb") as opened:
-        read_from(opened.fileno(), work)
+        read_from(opened.fileno(), work, file)
 
 
-def read_from(descriptor: int, work: DiskWork) -> None:
+def read_from(descriptor: int, work: DiskWork, file: OpenFile) -> None:
     """Read the requested range, or up to the end of the file."""
     left, offset = work.size, work.offset
+    if file.ahead:
+        left = min(left, file.end - offset)
     while left > 0 and (data := os.pread(descriptor, left, offset)):
         work.data.append(data)
         offset += len(data)
         left -= len(data)
-    work.file_bytes = os.fstat(descriptor).st_size
+    work.file_bytes = file_bytes(file, descriptor)
 
 
 def truncate(work: DiskWork, file: OpenFile) -> None:
@@ -213,6 +264,7 @@ def truncate(work: DiskWork, file: OpenFile) -> None:
     with file.borrow() as descriptor:
         os.ftruncate(descriptor, work.size)
         file.surplus_from = None
+        file.end = file.zeros_to = work.size
         os.fsync(descriptor)
 
 

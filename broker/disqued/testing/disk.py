@@ -4,7 +4,7 @@ By default all work is done at once. `delay_ms` makes verbs slow, `hold` suspend
 hangs, or a test that checks the state between two steps), `fail` makes them fail, and `capacity_bytes` makes the disk
 full. Each file knows how much of it was written and how much synced. `crash` ends the process and keeps what was
 written; `lose_power` ends the machine and loses unsynced data, wholly or from some point on. Pending work is then done,
-half done or not done, depending on the seed.
+half done or not done, depending on the seed. A file that had space ahead of its end ends with zeros then.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ class _File:
         """Ranges that a sync failed to write and the system nevertheless considers written."""
         self.kept = kept
         """Whether its directory entry survives a power loss."""
+        self.ahead = False
+        """Whether it has space ahead of its end."""
 
     def sync(self, size: int) -> None:
         self.synced_bytes = max(self.synced_bytes, min(size, len(self.data)))
@@ -66,13 +68,22 @@ class _File:
         start = self.synced_bytes
         if start < size:
             left = chance.choice((start, size, chance.randint(start, size), chance.randint(start, size)))
+            if self.ahead:
+                left = max(left - left % PAGE_BYTES, start)
             del self.data[left:]
             draw = chance.random()
             if draw < 0.25:
                 self._blank(chance.randint(start, left), left)
             elif draw < 0.4:
                 self._blank(*sorted((chance.randint(start, left), chance.randint(start, left))))
+        self.end(chance)
         self.synced_bytes = len(self.data)
+
+    def end(self, chance: Random) -> None:
+        """Nobody has the file open any more."""
+        if self.ahead:
+            self.data += bytes(chance.choice((0, 8, 64, 1000, 5000)))
+            self.ahead = False
 
     def _blank(self, start: int, end: int) -> None:
         """Zero the pages of which only the length reached the disk."""
@@ -238,6 +249,12 @@ class MemoryDisk:
 
     def crash(self) -> None:
         """The process ends: written data stays; pending work is done, half done or not done."""
+        self._stop()
+        for file in self._entries.values():
+            file.end(self.chance)
+
+    def _stop(self) -> None:
+        """Do pending work, or a part of it, or not."""
         stuck: list[_Pending] = []
         for pending in list(self._pending):
             waits = any(before.delays(pending.work) for before in stuck)
@@ -257,11 +274,14 @@ class MemoryDisk:
         file = self._entries.get(work.name)
         if work.verb == disk.APPEND and file is not None and disk.APPEND not in self._failing:
             data = b"".join(work.data)
-            file.data += data[: self.chance.randint(0, len(data))]
+            end = len(file.data) + self.chance.randint(0, len(data))
+            if file.ahead:
+                end -= end % PAGE_BYTES  # it is written page by page
+            file.data += data[: max(end - len(file.data), 0)]
 
     def lose_power(self) -> None:
         """The machine loses power: unsynced data is lost, wholly or from some point on, or replaced by zeros."""
-        self.crash()
+        self._stop()
         for name, file in list(self._entries.items()):
             if file.kept:
                 continue
@@ -337,7 +357,9 @@ class MemoryDisk:
         match work.verb:
             case disk.OPEN:
                 self._opened.add(name)
-                work.size = len(entries.setdefault(name, _File()).data)
+                file = entries.setdefault(name, _File())
+                file.ahead = bool(work.ahead)
+                work.size = len(file.data)
             case disk.APPEND:
                 data = entries[name].data
                 for part in work.data:
@@ -367,5 +389,7 @@ class MemoryDisk:
                 entries[name].kept = True
             case disk.CLOSE:
                 self._opened.discard(name)
+                if name in entries:
+                    entries[name].ahead = False
             case disk.LIST:
                 work.data = sorted(entry.encode() for entry in entries if entry.startswith(name))
