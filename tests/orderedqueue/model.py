@@ -76,6 +76,7 @@ class Model:
         self.index = 0
         self.now_ms = 0
         self.last_claim = 0
+        self.former_claims = 0
         self.joined = 0
         self.jobs: list[ModelJob] = []
         self.consumers: list[ModelConsumer] = []
@@ -248,6 +249,7 @@ class Model:
         self.active = next((one for one in self.consumers if one.present), None)
         if self.active is not None:
             self.active.seen_ms = self.now_ms
+            self.former_claims = self.last_claim
             self.out.activated.append(self.active.name)
 
     # Commands
@@ -307,13 +309,16 @@ class Model:
         if len(indexes) == 1:
             self.out.code = code
 
+    def is_stale(self, job: ModelJob, claim: int) -> bool:
+        return claim not in {0, job.claim} or 0 < claim <= self.former_claims
+
     def ack(self, ack: commands.Ack) -> None:
         for place, index in enumerate(ack.indexes):
             claim = ack.claims[place] if ack.claims else 0
             job = self.find(index)
             if job is None:
                 self.refuse(ack.indexes, index, effects.NO_JOB)
-            elif claim not in {0, job.claim}:
+            elif self.is_stale(job, claim):
                 self.refuse(ack.indexes, index, effects.STALE)
             elif ack.result is not None and not job.add.retain_s and not ack.keep_s:
                 self.refuse(ack.indexes, index, effects.NOT_KEPT)
@@ -327,7 +332,7 @@ class Model:
             job = self.find(index)
             if job is None:
                 self.refuse(nack.indexes, index, effects.NO_JOB)
-            elif claim not in {0, job.claim}:
+            elif self.is_stale(job, claim):
                 self.refuse(nack.indexes, index, effects.STALE)
             elif nack.rejected:
                 self.reject(nack, job)
@@ -366,7 +371,7 @@ class Model:
         job = self.find(int(renew.index))
         if job is None:
             self.out.code = effects.NO_JOB
-        elif job.state != "leased" or renew.claim not in {0, job.claim}:
+        elif job.state != "leased" or self.is_stale(job, int(renew.claim)):
             self.out.code = effects.STALE
         elif self.now_ms > job.created_ms + int(job.add.ttl_s) * 500 or renew.lease_ms > job.add.ttl_s * 500:
             self.out.code = effects.TOO_LATE

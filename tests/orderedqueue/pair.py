@@ -156,8 +156,10 @@ class Pair:
         return add
 
     def some_jobs(self, a: int, b: int) -> tuple[list[int], list[int] | None]:
-        """Indexes of jobs, mostly of leased ones, and maybe claims, mostly right ones."""
-        jobs = self.model.in_state("leased") if a % 5 else self.model.jobs
+        """Indexes of jobs, mostly of leased ones or of such that were, and maybe claims, mostly right ones."""
+        jobs = self.model.in_state("leased") if a % 5 > 1 else self.model.jobs
+        if a % 5 == 1:
+            jobs = [job for job in jobs if job.claim > 0 and job.state != "leased"]
         if not jobs:
             return [1 + a % max(self.index, 1)], None
         picked = [jobs[(a + place) % len(jobs)] for place in range(min(1 + (a % 4 == 0), len(jobs)))]

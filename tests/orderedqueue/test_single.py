@@ -177,6 +177,27 @@ def test_claim_of_the_former_consumer_is_stale() -> None:
     assert scene.ack(int(job.value), old).code == codes.STALE
 
 
+def test_claims_of_the_former_consumer_are_stale_also_for_jobs_that_nobody_got_since() -> None:
+    scene = Scene(single=True, prefetch=3)
+    scene.join(A)
+    scene.join(B, credit=1)
+    first, second, third = (scene.add_effects() for _ in range(3))
+    scene.nack(int(third.value), claim_of(third), delay_ms=60_000)
+    assert given(scene.part(A)) == [(int(first.value), B)]
+    for job in (first, second, third):
+        assert scene.ack(int(job.value), claim_of(job)).code == codes.STALE
+        assert scene.nack(int(job.value), claim_of(job)).code == codes.STALE
+    assert scene.ack(int(second.value)).code == codes.OK
+
+
+def test_a_claim_counts_until_another_consumer_is_active() -> None:
+    scene = Scene(single=True, prefetch=1)
+    scene.join(A)
+    job = scene.add_effects()
+    scene.part(A)
+    assert scene.ack(int(job.value), claim_of(job)).code == codes.OK
+
+
 def test_jobs_of_a_consumer_that_leaves_are_counted_as_delivered() -> None:
     scene = scene_of_two()
     scene.add()

@@ -28,7 +28,7 @@ print(digests(int(sys.argv[1])))
 """
 
 
-KNOWN = {1: "2709f093f763e59e87d6981a0b081b50", 2: "a852a76b781a6aa4ffe058d404d5375d"}
+KNOWN = {1: "602e9eb127b04082373b3ea463ca807d", 2: "eccb11dbc14f62253ae7b35a9ede7d34"}
 """Digests of random entries by seed. If a change of the machine changes them, replicas of two versions differ, so the
 version of the machine must be raised."""
 

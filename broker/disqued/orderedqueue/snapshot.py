@@ -16,7 +16,7 @@ from disqued.orderedqueue.job import DELAYED, LEASED, MOVING, READY, Job, Profil
 from disqued.orderedqueue.options import read_options, read_settings
 from disqued.orderedqueue.state import State
 
-VERSION: Final = 1
+VERSION: Final = 2
 
 
 def write_state(state: State, out: Writer) -> None:
@@ -28,6 +28,7 @@ def write_state(state: State, out: Writer) -> None:
     out.number(state.index)
     out.number(state.now_ms)
     out.number(state.last_claim)
+    out.number(state.fence)
     out.number(state.added)
     out.number(state.delivered)
     out.flag(state.unfinished)
@@ -54,6 +55,7 @@ def read_state(data: Reader) -> State:
     state.index = data.number()
     state.now_ms = data.number()
     state.last_claim = data.number()
+    state.fence = data.number()
     state.added = data.number()
     state.delivered = data.number()
     state.unfinished = data.flag()

@@ -58,6 +58,8 @@ class State:
         self.now_ms: i64 = 0
         """The time of the last entry."""
         self.last_claim: i64 = 0
+        self.fence: i64 = 0
+        """The last claim when the active consumer of a SINGLE queue became active: claims up to it are stale."""
         self.waiting = Waiting(single=options.single)
         self.service = ServiceQueue(single=options.single, prefetch=options.prefetch)
         self.service.timeout_ms = self.settings.consumer_timeout_ms
@@ -338,6 +340,7 @@ class State:
         if self.options.single:
             activated = self.service.activate(self.now_ms)
             if activated is not None:
+                self.fence = self.last_claim
                 effects.add_activated(activated.name)
 
     def find_record(self, index: i64) -> Record | None:

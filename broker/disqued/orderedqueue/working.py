@@ -3,6 +3,9 @@
 A claim must be the last one of its job; otherwise the job was given to another consumer since, and the answer is STALE.
 An ACK with the last claim counts although the lease has ended meanwhile, as long as nobody else got the job: the work
 was done once. To renew or to give back a job, a consumer must have it.
+
+In a SINGLE queue all claims become stale when another consumer becomes active. Otherwise a former consumer could end a
+job while the active one works on an earlier one.
 """
 
 from __future__ import annotations
@@ -25,13 +28,18 @@ def ack(state: State, command: Ack, effects: Effects) -> None:
         job = state.waiting.find(index)
         if job is None:
             _ack_ended(state, command, index, claim, effects)
-        elif claim != 0 and claim != job.claim:
+        elif _is_stale(state, job, claim):
             _refuse(command.indexes, index, codes.STALE, effects)
         elif command.result is not None and job.profile.retain_s == 0 and command.keep_s == 0:
             _refuse(command.indexes, index, codes.NOT_KEPT, effects)
         else:
             state.end(job, DONE, effects, command.result, command.keep_s)
             effects.value += 1
+
+
+def _is_stale(state: State, job: Job, claim: i64) -> bool:
+    """Whether the job may be with another consumer now; 0 stands for a command without a claim, which always counts."""
+    return claim != 0 and (claim != job.claim or claim <= state.fence)
 
 
 def _ack_ended(state: State, command: Ack, index: i64, claim: i64, effects: Effects) -> None:
@@ -66,9 +74,7 @@ def nack(state: State, command: Nack, effects: Effects) -> None:
         job = state.waiting.find(index)
         code = codes.NO_JOB
         if job is not None:
-            code = codes.STALE
-            if claim == 0 or claim == job.claim:
-                code = _nack(state, job, command, effects)
+            code = codes.STALE if _is_stale(state, job, claim) else _nack(state, job, command, effects)
         if code == codes.OK:
             effects.value += 1
         else:
@@ -121,7 +127,7 @@ def renew(state: State, command: Renew, effects: Effects) -> None:
     if job is None:
         effects.code = codes.NO_JOB
         return
-    if job.state != LEASED or (command.claim != 0 and command.claim != job.claim):
+    if job.state != LEASED or _is_stale(state, job, command.claim):
         effects.code = codes.STALE
         return
     half_ms = job.profile.ttl_s * 500
