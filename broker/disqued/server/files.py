@@ -197,8 +197,11 @@ def behind(data: list[bytes], count: int) -> list[bytes]:
 
 def sync(_work: DiskWork, file: OpenFile) -> None:
     """SYNC."""
-    with file.borrow() as descriptor:
-        sync_data(descriptor)
+    if file.descriptor == CLOSED:
+        with file.borrow() as descriptor:
+            sync_data(descriptor)
+    else:
+        sync_data(file.descriptor)
     file.sync_name()
 
 
