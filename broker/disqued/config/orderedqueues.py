@@ -20,7 +20,7 @@ ORDERED: Final[tuple[Option[Any], ...]] = (
     Option(
         "ordered-cache",
         Size(),
-        64 << 20,
+        32 << 20,
         "memory",
         "Memory for recent entries of ordered queues. Jobs that are not in it are read from the disk when they are "
         "delivered.",

@@ -25,7 +25,7 @@ class LogTuning:
         self,
         *,
         segment_bytes: i64 = 64 << 20,
-        cache_bytes: i64 = 64 << 20,
+        cache_bytes: i64 = 32 << 20,
         sync_always: bool = True,
         slice_bytes: i64 = 1 << 20,
         read_bytes: i64 = 512 << 10,
