@@ -72,10 +72,10 @@ class DiskWork:
         self.direct: bool = True
         """Whether a short APPEND may be done at once; not for a file that may be on another, slower disk."""
         self.ahead: bool = False
-        """Whether the file that is to be opened gets space ahead of its end, filled with zeros, until it is closed.
+        """Whether OPEN gives the file space ahead of its end, filled with zeros, until it is closed.
 
-        A SYNC need not write the size of the file then. It is for READ and for `size` what it would be without that
-        space, but a file that was not closed may end with zeros when it is opened the next time.
+        A SYNC need not write the size of the file then. READ and `size` do not show the space. A file that was not
+        closed may end with zeros when it is opened the next time.
         """
         self.quick: bool = False
         """Whether the node may wait for this SYNC while the disk needs less than a millisecond for one."""
