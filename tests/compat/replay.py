@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from compat.recording import Step
     from disqued.testing.processes import ServerProcess
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 30.0  # longer than any command of the tests waits
 PAUSE_WORTH_KEEPING_MS = 100
 """Shorter gaps between recorded requests are processing time of the recorder, not waits."""
 
