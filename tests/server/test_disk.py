@@ -137,10 +137,13 @@ def test_space_ahead_of_the_end_of_a_file_is_not_read(either: Owner) -> None:
     assert either.content("a") == b"onetwothree"
     assert either.do(disk.READ, "a", offset=6, size=100).file_bytes == 11
     assert either.do(disk.OPEN, "a").size == 11
+    either.do(disk.TRUNCATE, "a", size=6)
+    either.do(disk.APPEND, "a", b"four")
+    assert either.content("a") == b"onetwofour"
     either.do(disk.CLOSE, "a")
-    assert either.do(disk.OPEN, "a").size == 11
+    assert either.do(disk.OPEN, "a").size == 10
     either.do(disk.APPEND, "a", b"!")
-    assert either.content("a") == b"onetwothree!"
+    assert either.content("a") == b"onetwofour!"
 
 
 def test_reading_ends_with_the_file(either: Owner) -> None:

@@ -38,7 +38,7 @@ def ack(state: State, command: Ack, effects: Effects) -> None:
 
 
 def _is_stale(state: State, job: Job, claim: i64) -> bool:
-    """Whether the job may be with another consumer now; 0 stands for a command without a claim, which always counts."""
+    """Whether a claim does not count any more; 0 stands for a command without a claim, which always counts."""
     return claim != 0 and (claim != job.claim or claim <= state.fence)
 
 

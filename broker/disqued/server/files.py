@@ -134,9 +134,7 @@ def file_bytes(file: OpenFile, descriptor: int) -> int:
 
 def append(work: DiskWork, file: OpenFile) -> None:
     """APPEND."""
-    if file.ahead:
-        write_ahead(work.data, file)
-    elif file.descriptor == CLOSED:
+    if file.descriptor == CLOSED:
         with file.borrow() as descriptor:
             write(work.data, file, descriptor)
     else:  # once per turn of the event loop: a context costs as much as the system call
@@ -144,46 +142,32 @@ def append(work: DiskWork, file: OpenFile) -> None:
 
 
 def write(waiting: list[bytes], file: OpenFile, descriptor: int) -> None:
-    """Append all of the data to the file, or nothing."""
-    file.cut_surplus(descriptor)
-    written = 0
-    try:
-        while waiting:
-            count = os.writev(descriptor, waiting[:IOV_MAX])
-            written += count
-            waiting = behind(waiting, count)
-    except OSError:
-        if written:
-            file.surplus_from = os.fstat(descriptor).st_size - written
-            with contextlib.suppress(OSError):  # the next write tries again first
-                file.cut_surplus(descriptor)
-        raise
+    """Write all of the data at the end of the file, or nothing.
 
-
-def write_ahead(waiting: list[bytes], file: OpenFile) -> None:
-    """Write all of the data at the end of a file with `ahead`, or nothing, and zeros behind it if they are used up.
-
-    PostgreSQL fills its log files with zeros for the same reason: as the size and the blocks of the file stay the same,
-    a sync writes the data and not also the journal of the file system.
+    A file with `ahead` gets zeros behind it when the last ones are used up. PostgreSQL fills its log files with zeros
+    for the same reason: as size and blocks of the file stay the same, a sync writes data and no journal.
     """
-    file.cut_surplus(file.descriptor)
+    file.cut_surplus(descriptor)
+    ahead = file.ahead
     size = sum(map(len, waiting))
-    if file.end + size > file.zeros_to:
+    if ahead and file.end + size > file.zeros_to:
         waiting = [*waiting, AHEAD]
     written = 0
     try:
         while written < size:
-            count = os.pwritev(file.descriptor, waiting[:IOV_MAX], file.end + written)
+            part = waiting[:IOV_MAX]
+            count = os.pwritev(descriptor, part, file.end + written) if ahead else os.writev(descriptor, part)
             written += count
             waiting = behind(waiting, count)
     except OSError:
         if written:
-            file.surplus_from = file.end
+            file.surplus_from = file.end if ahead else os.fstat(descriptor).st_size - written
             with contextlib.suppress(OSError):  # the next write tries again first
-                file.cut_surplus(file.descriptor)
+                file.cut_surplus(descriptor)
         raise
-    file.end += size
-    file.zeros_to = max(file.zeros_to, file.end - size + written)
+    if ahead:
+        file.zeros_to = max(file.zeros_to, file.end + written)
+        file.end += size
 
 
 def behind(data: list[bytes], count: int) -> list[bytes]:
