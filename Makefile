@@ -130,7 +130,7 @@ $(COMPILED): $(INSTALLED) $(SOURCES)
 	@mkdir -p build/compiled
 	@touch build/began
 	@if $(CAN_COMPILE); then \
-	  began=$$(date +%s); echo "Compiling the hot path (about five minutes, once and after changes)" && \
+	  began=$$(date +%s); echo "Compiling the hot path (about ten minutes, once and after changes)" && \
 	  $(BIN)/python -m hatchling build --target sdist --directory build/sdist >build/compile.log 2>&1 && \
 	  CFLAGS="$(CFLAGS)" HATCH_BUILD_HOOKS_ENABLE=1 $(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation \
 	    --wheel-dir build/wheel build/sdist/*.tar.gz >>build/compile.log 2>&1 && \
