@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import pytest
 from disqued.client import Backoff, Client, DisqueError, tls_context
 from disqued.config import Config, load
 from disqued.server.fatal import Fatal
-from disqued.server.severalnodes import plan
+from disqued.server.severalnodes import LocalNode, SeveralNodes, plan
 from disqued.testing.certificates import Authority
 from disqued.testing.local import no_include
 from disqued.testing.ports import LOOPBACK, free_port
@@ -135,6 +137,32 @@ def test_node_that_was_shut_down_stays_down_and_the_others_serve(several: Severa
     assert several.ask("PING") == "PONG"
     assert several.stop() == 0, several.output
     assert several.output.count("node-1") == several.output.count(f"node-1 {pid}:"), "one process"
+
+
+@pytest.fixture
+def _children_are_waited_for_by_the_loop() -> Iterator[None]:
+    """As asyncio does it by default from Python 3.12 on, instead of in a thread."""
+    if sys.version_info >= (3, 12):
+        yield
+        return
+    before = asyncio.get_child_watcher()
+    asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
+    yield
+    asyncio.set_child_watcher(before)
+
+
+@pytest.mark.usefixtures("_children_are_waited_for_by_the_loop")
+def test_status_of_a_node_that_ended_just_before_all_are_stopped_is_not_lost() -> None:
+    async def stop_when_the_node_ended() -> int:
+        several = SeveralNodes((sys.executable, "-c", "input()"), b"\n", [LocalNode("node-1", ())])
+        running = asyncio.create_task(several.run())
+        while not several._running:  # noqa: ASYNC110 - nothing tells it
+            await asyncio.sleep(0)
+        os.waitid(os.P_PID, several._running["node-1"].pid, os.WEXITED | os.WNOWAIT)  # noqa: ASYNC222 - the loop must not know
+        several._stop()
+        return await running
+
+    assert asyncio.run(stop_when_the_node_ended()) == 0
 
 
 def test_nodes_stop_when_their_parent_is_killed(several: Several) -> None:

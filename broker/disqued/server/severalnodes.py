@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import os
 import signal
 import socket
 import sys
@@ -161,8 +162,7 @@ class SeveralNodes:
     def _stop(self) -> None:
         self._stopping.set()
         for process in self._running.values():
-            with contextlib.suppress(ProcessLookupError):
-                process.send_signal(signal.SIGTERM)
+            _terminate(process)
 
     async def _keep_running(self, node: LocalNode) -> None:
         """Run a node, and start it again when it dies, until it ends with status 0 or all are stopped."""
@@ -197,7 +197,7 @@ class SeveralNodes:
         )
         self._running[node.name] = process
         if self._stopping.is_set():  # the signal came while it was started
-            process.send_signal(signal.SIGTERM)
+            _terminate(process)
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(self._text)
@@ -208,6 +208,12 @@ class SeveralNodes:
         status = await process.wait()
         del self._running[node.name]
         return status
+
+
+def _terminate(process: asyncio.subprocess.Process) -> None:
+    """Send SIGTERM to a node. `send_signal` would take the exit status of one that has just ended away from asyncio."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process.pid, signal.SIGTERM)
 
 
 def _end_with_parent() -> None:
