@@ -7,7 +7,14 @@ from disqued.raft.hardstate import HardState
 from disqued.raftlog import LogOwner, LogTuning, RaftLog, RecoveredGroup
 from disqued.testing.host import FakeHost
 
-SMALL = {"segment_bytes": 16 << 10, "slice_bytes": 1 << 10, "read_bytes": 2 << 10, "near_bytes": 512, "far_bytes": 2048}
+SMALL = {
+    "segment_bytes": 16 << 10,
+    "slice_bytes": 1 << 10,
+    "read_bytes": 2 << 10,
+    "near_bytes": 512,
+    "far_bytes": 2 << 10,
+    "shared_bytes": 4 << 10,
+}
 
 
 def tuning(**changes: int) -> LogTuning:

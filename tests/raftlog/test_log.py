@@ -330,78 +330,6 @@ def test_everysec_persists_at_the_write_and_syncs_after_a_second() -> None:
     assert stage.lose_power().indexes(1) == list(range(1, 20))
 
 
-# --- reading ----------------------------------------------------------------------------------------------------------
-
-
-def test_entries_in_a_row_cost_few_reads() -> None:
-    stage = Stage(near_bytes=64 << 10).start()
-    stage.log.append(1, entries(1, 100, size=50))
-    stage.persist()
-    stage.restart()
-    stage.disk.hold(disk.READ)
-    for index in range(1, 51):
-        stage.log.fetch(1, index, index, index)
-    assert len(stage.disk.pending) <= 2
-    stage.disk.repair()
-    stage.disk.finish()
-    stage.settle()
-    assert [stage.owner.answers[index][0].index for index in range(1, 51)] == list(range(1, 51))
-
-
-def test_entries_are_read_before_they_are_written() -> None:
-    stage = Stage(cache_bytes=0).start()
-    stage.disk.hold(disk.APPEND)
-    stage.log.append(1, entries(1, 2))
-    stage.log.flush(stage.host.now_ms)
-    stage.log.append(1, entries(3, 4))
-    assert stage.fetch(1, 1, 4) == entries(1, 4)
-
-
-def test_a_fetch_is_answered_without_entries_when_the_group_is_removed_meanwhile(stage: Stage) -> None:
-    stage.log.append(1, entries(1, 2))
-    stage.persist()
-    stage.restart()
-    stage.disk.hold(disk.READ)
-    stage.log.fetch(1, 1, 2, "token")
-    stage.log.remove_group(1)
-    stage.disk.repair()
-    stage.disk.finish()
-    stage.settle()
-    assert stage.owner.answers == {"token": []}
-    assert stage.fetch(1, 1, 2) == []
-
-
-def test_a_fetch_returns_the_entry_that_replaced_the_one_it_was_reading(stage: Stage) -> None:
-    stage.log.append(1, entries(1, 2))
-    stage.persist()
-    stage.restart()
-    stage.disk.hold(disk.READ)
-    stage.log.fetch(1, 2, 2, "token")
-    stage.log.append(1, entries(2, 3, term=2))
-    stage.disk.repair()
-    stage.disk.finish()
-    stage.settle()
-    assert stage.owner.answers == {"token": entries(2, 2, term=2)}
-
-
-def test_a_fetch_of_much_data_is_cut_off_and_continued(stage: Stage) -> None:
-    stage.log.append(1, [entry(index, data=bytes(3 << 20)) for index in (1, 2, 3)])
-    stage.persist()
-    stage.restart()
-    assert [found.index for found in stage.fetch(1, 1, 3)] == [1, 2]
-    assert [found.index for found in stage.fetch(1, 3, 3)] == [3]
-
-
-def test_the_cache_is_bounded_by_bytes() -> None:
-    stage = Stage(cache_bytes=40_000).start()
-    stage.log.append(1, entries(1, 1000, size=160))
-    stage.persist()
-    in_memory = [index for index in range(1, 1001) if stage.log.read(1, index) is not None]
-    assert 70 <= len(in_memory) <= 101
-    assert in_memory[-1] == 1000
-    assert stage.bodies(1) == [found.data for found in entries(1, 1000, size=160)]
-
-
 # --- the end ----------------------------------------------------------------------------------------------------------
 
 
@@ -424,26 +352,6 @@ def test_a_full_disk_is_told_when_the_node_ends(stage: Stage) -> None:
     stage.disk.fail(disk.APPEND)
     stage.log.append(1, entries(1, 2))
     assert stage.log.finish(stage.host.now_ms) == "can't write to ordered-0000000001.log: Input/output error"
-
-
-def test_fetches_of_one_range_are_all_answered_if_the_read_ends_just_when_the_second_begins() -> None:
-    """The work was finished, but the log was not told yet."""
-    stage = Stage(cache_bytes=0).start()
-    stage.log.append(1, entries(1, 20))
-    stage.persist()
-    stage.disk.delay_ms = {disk.READ: 5}
-    stage.log.fetch(1, 1, 3, "first")
-    stage.host.now_ms += 5
-    finished = stage.disk.take_finished()
-    assert [work.finished for work in finished] == [True]
-    stage.log.fetch(1, 2, 4, "second")
-    for work in finished:
-        assert work.owner is not None
-        work.owner.disk_done(work)
-    for _ in range(10):
-        stage.wait(5)
-    assert [entry.index for entry in stage.owner.answers["first"]] == [1, 2, 3]
-    assert [entry.index for entry in stage.owner.answers["second"]] == [2, 3, 4]
 
 
 def test_what_nobody_waits_for_is_written_and_synced_after_a_time(stage: Stage) -> None:

@@ -99,7 +99,6 @@ class RecordReader:
 
     def __init__(self) -> None:
         self.data: bytes = b""
-        self._view = memoryview(b"")
         self._seed: i64 = 0
         self._start: i64 = 0
         """Where the payload begins in `data`."""
@@ -116,7 +115,6 @@ class RecordReader:
     def load(self, data: bytes, seed: i64) -> None:
         """Read from these bytes from now on."""
         self.data = data
-        self._view = memoryview(data)
         self._seed = seed
 
     def parse(self, at: i64) -> i64:
@@ -133,7 +131,7 @@ class RecordReader:
             self.size = size
             return SHORT
         start = at + HEADER_BYTES
-        if crc32(self._view[at + 8 : start + i64(length)], self._seed) != total:
+        if crc32(self.data[at + 8 : start + i64(length)], self._seed) != total:
             return UNSOUND
         self._start = start
         self.length = length

@@ -110,6 +110,7 @@ class OrderedSimulation:
             cache_bytes=chance.choice((16_384, 64 << 20)),
             near_bytes=1024,
             far_bytes=8192,
+            shared_bytes=32768,
         )
         self.cluster = Cluster(0, meet=False, config=_config, network=network, hooks=Hooks(on_boot=self._boot))
         self.world = World(self.cluster, self.history, chance, chance)
