@@ -156,12 +156,12 @@ class Hosting(StorageListener):
     @property
     def wake_ms(self) -> i64:
         """When the log has something to do by the time; 0 for never."""
-        return 0 if self._storage is None else self._storage.log.wake_ms
+        return 0 if self._storage is None else self._storage.wake_ms
 
     def tick(self) -> None:
         """Have the log do what is due."""
-        if self._storage is not None and 0 < self._storage.log.wake_ms <= self._exchange.state.now_ms:
-            self._storage.log.tick(self._exchange.state.now_ms)
+        if self._storage is not None and 0 < self._storage.wake_ms <= self._exchange.state.now_ms:
+            self._storage.tick(self._exchange.state.now_ms)
 
     def finish(self) -> str:
         """The node ends: write and sync everything, and wait for that. Returns what failed."""

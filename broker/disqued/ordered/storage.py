@@ -25,6 +25,11 @@ TO_DELIVER: Final = 2
 TO_READ: Final = 3
 TO_COPY: Final = 4
 """What entries are fetched for: a follower that is behind, the machine, consumers, questions, or a snapshot."""
+START_MS: Final = 5000
+"""For this time after the log was opened, replicas wait for each other before they read what they apply."""
+_PAUSE_MS: Final = 100
+_LONGEST_MS: Final = 2000
+"""They begin when none has joined them for `_PAUSE_MS`, or when the first of them has waited for this time."""
 
 
 class _Written:
@@ -41,6 +46,44 @@ class _Fetch:
     def __init__(self, replica: GroupReplica, purpose: i64) -> None:
         self.replica = replica
         self.purpose: i64 = purpose
+
+
+class _Beginnings:
+    """The first fetches of replicas after a start.
+
+    The leaders of a thousand groups become known one after the other. If each group read its entries at once, most of
+    the log would be read for each of them; so they begin together (`raftlog.fetches`).
+    """
+
+    def __init__(self) -> None:
+        self._begun: set[int] = set()
+        self._until_ms: i64 = 0
+        """0 until the log is open."""
+        self._first_ms: i64 = 0
+        self.due_ms: i64 = 0
+        """When those that wait begin; 0 if none waits."""
+        self._waiting: list[tuple[_Fetch, i64, i64, i64]] = []
+
+    def opened(self, now_ms: i64) -> None:
+        """The log was opened."""
+        self._until_ms = now_ms + START_MS
+
+    def holds(self, fetch: _Fetch, group: i64, low: i64, high: i64, now_ms: i64) -> bool:
+        """Whether a fetch of the machine is the first one of its group after a start, and waits for others."""
+        if 0 < self._until_ms <= now_ms or group in self._begun:
+            return False
+        self._begun.add(int(group))
+        if not self._waiting:
+            self._first_ms = now_ms
+        self._waiting.append((fetch, group, low, high))
+        self.due_ms = min(now_ms + _PAUSE_MS, self._first_ms + _LONGEST_MS)
+        return True
+
+    def take(self) -> list[tuple[_Fetch, i64, i64, i64]]:
+        """All that wait; they begin."""
+        waiting, self._waiting = self._waiting, []
+        self.due_ms = 0
+        return waiting
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -89,6 +132,7 @@ class Storage(LogOwner):
         """What is done when the next snapshot of a group is synced."""
         self._safe: i64 = 0
         """The last ticket that is synced."""
+        self._beginnings = _Beginnings()
 
     def wrote(self, replica: GroupReplica, ticket: i64, *, relaxed: bool) -> None:
         """The writes of a batch were handed to the log; nobody waits for their sync if they are `relaxed`."""
@@ -128,7 +172,25 @@ class Storage(LogOwner):
 
     def fetch(self, replica: GroupReplica, group: i64, low: i64, high: i64, purpose: i64) -> None:
         """Read entries; the replica gets them later."""
-        self.log.fetch(group, low, high, _Fetch(replica, purpose))
+        fetch = _Fetch(replica, purpose)
+        now_ms = self._exchange.state.now_ms
+        if purpose != TO_APPLY or not self._beginnings.holds(fetch, group, low, high, now_ms):
+            self.log.fetch(group, low, high, fetch)
+
+    @property
+    def wake_ms(self) -> i64:
+        """When `tick` must be called; 0 for never."""
+        log_ms = self.log.wake_ms
+        due_ms = self._beginnings.due_ms
+        return min(log_ms, due_ms) if log_ms > 0 and due_ms > 0 else max(log_ms, due_ms)
+
+    def tick(self, now_ms: i64) -> None:
+        """Do what is due by the time."""
+        if 0 < self._beginnings.due_ms <= now_ms:
+            for fetch, group, low, high in self._beginnings.take():
+                self.log.fetch(group, low, high, fetch)
+        if 0 < self.log.wake_ms <= now_ms:
+            self.log.tick(now_ms)
 
     # --- what the log says --------------------------------------------------------------------------------------------
 
@@ -138,6 +200,7 @@ class Storage(LogOwner):
 
     def opened(self) -> None:
         """The log can be used."""
+        self._beginnings.opened(self._exchange.state.now_ms)
         self._listener.log_opened()
 
     def persisted(self, ticket: i64) -> None:
