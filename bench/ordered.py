@@ -45,6 +45,7 @@ from workloads import BATCH, OURS, PRODUCERS, WORKERS
 ORDERED, QUORUM, JOBS, BEFORE = "ordered", "rabbitmq quorum", "queue of jobs", "queue of jobs, before"
 RETRY: Final = "RETRY 300"
 TIMEOUT_S: Final = 300.0
+POLL_S: Final = 0.05
 PIPELINED: Final = 1000
 """How many commands the benchmark itself has under way."""
 PING_KINDS: Final = frozenset({"ping", "pong", "meet", "dataid"})
@@ -344,6 +345,8 @@ def _accepts_again(port: int, queues: Sequence[bytes]) -> float:
     while left:
         replies = ask(port, [("ADDJOB", name, "again", 20_000, "RETRY", 300) for name in left])
         left = [name for name, reply in zip(left, replies, strict=True) if isinstance(reply, Exception)]
+        if left:
+            time.sleep(POLL_S)  # the nodes have better to do than to refuse
         if time.monotonic() - began > TIMEOUT_S:
             raise SystemExit(f"bench: {len(left)} queues accept no jobs after {TIMEOUT_S:g} s")
     return time.monotonic() - began
