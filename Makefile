@@ -9,6 +9,7 @@ COMPILED := build/compiled/built
 SOURCES := $(shell find broker -name '*.py')
 CAN_COMPILE := command -v cc >/dev/null && test -e "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h"
 FAST := PYTHONPATH=$(CURDIR)/build/compiled
+IS_COMPILED = $(MAKE) --question $(COMPILED) >/dev/null 2>&1
 NEW_ENOUGH := $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is required: make PYTHON=python3.12")'
 INSTALL := -m pip --disable-pip-version-check --quiet --quiet install
 # These flags let the C compiler inline the functions of the compiled module into each other.
@@ -21,7 +22,7 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(RUN)/installed ## Start a cluster of three nodes and run the demonstration on real input
-	@if $(MAKE) --question $(COMPILED) >/dev/null 2>&1; then \
+	@if $(IS_COMPILED); then \
 	  $(FAST) $(RUN)/bin/python -m disqued.demo $(ARGS); \
 	else \
 	  echo "Running the interpreted build. \`make build\` compiles the hot path, for several times the throughput."; \
@@ -44,10 +45,10 @@ test-interpreted: $(INSTALLED) ## Run the tests of what is compiled on the inter
 	@$(BIN)/python -m pytest $(ONCE:%=--ignore=tests/%) $(SEEDS:%=--ignore=%) $(ARGS)
 
 sim: $(INSTALLED) ## Simulate clusters under faults with new seeds each day, or with given ones (SEED=7, SEED=1..500)
-	$(BIN)/python -m disqued.testing.sim $(if $(SEED),--seed $(SEED)) $(ARGS)
+	@if $(IS_COMPILED); then export $(FAST); fi; $(BIN)/python -m disqued.testing.sim $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 raftsim: $(INSTALLED) ## Simulate Raft groups under faults with given seeds (SEED=0..9999), or with the first thousand
-	$(BIN)/python -m disqued.testing.raftsim $(if $(SEED),--seed $(SEED)) $(ARGS)
+	@if $(IS_COMPILED); then export $(FAST); fi; $(BIN)/python -m disqued.testing.raftsim $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 fuzz: $(COMPILED) ## Send hostile input to the ports and files of a node (fuzz/README.md)
 	$(FAST) $(BIN)/python -m fuzz $(ARGS)
