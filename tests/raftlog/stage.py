@@ -119,6 +119,12 @@ class Stage:
         while self.deliver():
             pass
 
+    def release(self) -> None:
+        """Let the disk do what was held."""
+        self.disk.repair()
+        self.disk.finish()
+        self.settle()
+
     def wait(self, milliseconds: int) -> None:
         """Let time pass."""
         self.host.now_ms += milliseconds

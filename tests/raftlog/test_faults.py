@@ -104,9 +104,7 @@ def test_a_disk_that_hangs_delays_only_what_it_must(stage: Stage) -> None:
     second = stage.flush()
     assert stage.log.read(1, 4) is not None
     assert stage.owner.ticket < first < second
-    stage.disk.repair()
-    stage.disk.finish()
-    stage.settle()
+    stage.release()
     assert stage.owner.ticket == second
 
 

@@ -22,9 +22,7 @@ def test_entries_in_a_row_cost_few_reads() -> None:
     for index in range(1, 51):
         stage.log.fetch(1, index, index, index)
     assert len(stage.disk.pending) <= 2
-    stage.disk.repair()
-    stage.disk.finish()
-    stage.settle()
+    stage.release()
     assert [stage.owner.answers[index][0].index for index in range(1, 51)] == list(range(1, 51))
 
 
@@ -44,9 +42,7 @@ def test_a_fetch_is_answered_without_entries_when_the_group_is_removed_meanwhile
     stage.disk.hold(disk.READ)
     stage.log.fetch(1, 1, 2, "token")
     stage.log.remove_group(1)
-    stage.disk.repair()
-    stage.disk.finish()
-    stage.settle()
+    stage.release()
     assert stage.owner.answers == {"token": []}
     assert stage.fetch(1, 1, 2) == []
 
@@ -58,9 +54,7 @@ def test_a_fetch_returns_the_entry_that_replaced_the_one_it_was_reading(stage: S
     stage.disk.hold(disk.READ)
     stage.log.fetch(1, 2, 2, "token")
     stage.log.append(1, entries(2, 3, term=2))
-    stage.disk.repair()
-    stage.disk.finish()
-    stage.settle()
+    stage.release()
     assert stage.owner.answers == {"token": entries(2, 2, term=2)}
 
 
@@ -117,9 +111,7 @@ def fetch_all(stage: Stage, groups: int, count: int) -> None:
     stage.disk.hold(disk.READ)
     for group in range(groups):
         stage.log.fetch(group, 1, count, group)
-    stage.disk.repair()
-    stage.disk.finish()
-    stage.settle()
+    stage.release()
 
 
 def test_groups_that_fetch_at_once_read_each_part_of_the_log_once() -> None:

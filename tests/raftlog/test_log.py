@@ -190,9 +190,7 @@ def test_a_large_state_is_written_in_parts_and_recovered(stage: Stage) -> None:
     stage.log.save_snapshot(1, 3, 1, b"m", state)
     stage.log.flush(stage.host.now_ms)
     assert stage.log.first_index(1) == 1, "ten slices, of which one was written"
-    stage.disk.repair()
-    stage.disk.finish()
-    stage.settle()
+    stage.release()
     assert stage.owner.saved == [(1, 3)]
     assert stage.restart().owner.groups[1].snapshot_state == state
 
@@ -217,9 +215,7 @@ def test_a_later_snapshot_takes_the_place_of_one_that_is_not_complete(stage: Sta
     stage.disk.hold(disk.SYNC)
     stage.log.flush(stage.host.now_ms)
     stage.log.save_snapshot(1, 2, 1, b"", b"second")
-    stage.disk.repair()
-    stage.disk.finish()
-    stage.settle()
+    stage.release()
     stage.flush()
     assert stage.owner.saved == [(1, 2)]
     assert stage.restart().owner.groups[1].snapshot_state == b"second"
@@ -309,9 +305,7 @@ def test_nothing_is_persisted_before_the_sync(stage: Stage) -> None:
     stage.log.append(1, entries(1, 1))
     ticket = stage.flush()
     assert stage.owner.ticket < ticket
-    stage.disk.repair()
-    stage.disk.finish()
-    stage.settle()
+    stage.release()
     assert stage.owner.ticket == stage.log.safe == ticket
 
 
@@ -397,7 +391,5 @@ def test_frame_is_synced_at_once_if_one_of_its_turns_is_not_relaxed(stage: Stage
     for relaxed in (False, True):
         stage.log.append(1, entries(3 + relaxed, 3 + relaxed))
         ticket = stage.log.flush(stage.host.now_ms, relaxed=relaxed)
-    stage.disk.repair()
-    stage.disk.finish()
-    stage.settle()
+    stage.release()
     assert stage.log.safe >= ticket
