@@ -25,7 +25,7 @@ TO_DELIVER: Final = 2
 TO_READ: Final = 3
 TO_COPY: Final = 4
 """What entries are fetched for: a follower that is behind, the machine, consumers, questions, or a snapshot."""
-START_MS: Final = 5000
+_START_MS: Final = 5000
 """For this time after the log was opened, replicas wait for each other before they read what they apply."""
 _PAUSE_MS: Final = 100
 _LONGEST_MS: Final = 2000
@@ -66,10 +66,10 @@ class _Beginnings:
 
     def opened(self, now_ms: i64) -> None:
         """The log was opened."""
-        self._until_ms = now_ms + START_MS
+        self._until_ms = now_ms + _START_MS
 
-    def holds(self, fetch: _Fetch, group: i64, low: i64, high: i64, now_ms: i64) -> bool:
-        """Whether a fetch of the machine is the first one of its group after a start, and waits for others."""
+    def hold(self, fetch: _Fetch, group: i64, low: i64, high: i64, now_ms: i64) -> bool:
+        """Let the first fetch of a group after a start wait for others; returns False for all other fetches."""
         if 0 < self._until_ms <= now_ms or group in self._begun:
             return False
         self._begun.add(int(group))
@@ -174,7 +174,7 @@ class Storage(LogOwner):
         """Read entries; the replica gets them later."""
         fetch = _Fetch(replica, purpose)
         now_ms = self._exchange.state.now_ms
-        if purpose != TO_APPLY or not self._beginnings.holds(fetch, group, low, high, now_ms):
+        if purpose != TO_APPLY or not self._beginnings.hold(fetch, group, low, high, now_ms):
             self.log.fetch(group, low, high, fetch)
 
     @property

@@ -81,7 +81,7 @@ class _Line:
     def __init__(self, segment: Segment) -> None:
         self.segment = segment
         self.waiting: dict[int, Fetch] = {}
-        """By the key of the entry and of the fetch."""
+        """By their keys; the one that waits longest is the first."""
         self._keys: list[int] = []
         """Ascending."""
         self.work: DiskWork | None = None
@@ -101,7 +101,7 @@ class _Line:
         """The fetch for which the next read is."""
         self._turn = (self._turn + 1) % _FAIR
         if self._turn == 0:
-            return min(self.waiting.values(), key=_number)
+            return next(iter(self.waiting.values()))
         return self.waiting[self._keys[0]]
 
     def remove(self, fetch: Fetch) -> None:
@@ -131,10 +131,6 @@ class _Line:
                 cut_off.append(key)
         keys[first:last] = cut_off
         return reached
-
-
-def _number(fetch: Fetch) -> int:
-    return fetch.number
 
 
 class Fetches:

@@ -57,7 +57,6 @@ _VERSION_TEXT: Final = b"\x01\x00\x00\x00\x00\x00\x00\x00"
 _FIRST: Final = Struct("<4sI")
 _REST: Final = Struct("<IBBHqqqq")
 _HEADER: Final = Struct("<4sIIBBHqqqq")
-_PEEK: Final = Struct("<4s4xI4xq")
 _FILL: Final = (b"", b"\0", b"\0\0", b"\0\0\0", b"\0\0\0\0", b"\0\0\0\0\0", b"\0\0\0\0\0\0", b"\0\0\0\0\0\0\0")
 
 
@@ -143,15 +142,6 @@ class RecordReader:
         self.index = index
         self.time_ms = time_ms
         return SOUND
-
-    def peek(self, at: i64) -> bool:
-        """Read group and size of the record at this offset without a check of its bytes; False if there is none."""
-        if i64(len(self.data)) - at < HEADER_BYTES:
-            return False
-        magic, length, group = _PEEK.unpack_from(self.data, at)
-        self.group = group
-        self.size = record_bytes(length)
-        return bool(magic == MAGIC)
 
     def payload(self) -> bytes:
         """The payload of the last record."""
