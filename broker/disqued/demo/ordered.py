@@ -30,7 +30,7 @@ from disqued.demo.workers import WorkFailedError
 QUEUE = "demo:orders"
 JOBS = 300
 AHEAD = 50
-"""How many jobs the producer adds before the workers have done them, so that it adds some while there is no leader."""
+"""How many jobs the producer adds before the workers have done them."""
 RETRY_S = 60
 ADD_TIMEOUT_MS = 5000
 FETCH_TIMEOUT_MS = 200
@@ -179,10 +179,10 @@ class OrderedJobs:
             self._failures.append(f"the ordered queue: {type(error).__name__}: {error}")
 
     def _produce(self, node: BrokerNode) -> None:
-        """Add the jobs, each when the one before was accepted."""
+        """Add the jobs, each when the one before was accepted; the second half only after the leader was killed."""
         with Client((node.address,), discover=False) as client:
             for number in range(JOBS):
-                while number - len(self.done) >= AHEAD:
+                while number - len(self.done) >= AHEAD or (2 * number >= JOBS and not self.killed):
                     if self._over.wait(POLL_S):
                         return
                 self._add(client, number)
