@@ -18,6 +18,11 @@ def test_simulated_groups_keep_the_invariants(seeds: range) -> None:
     assert [result.violation for result in map(run_seed, seeds) if result.violation] == []
 
 
+def test_followers_that_learn_that_their_leader_resigned_elect_another_one() -> None:
+    # The leader had appended its own removal, so it did not ask for votes, and one follower was never told to look.
+    assert run_seed(27228).violation == ""
+
+
 def test_every_fault_happens_and_work_is_done() -> None:
     results = [run_seed(seed) for seed in range(4 * len(MIXES))]
     actions = sum((result.actions for result in results), Counter[str]())

@@ -230,13 +230,15 @@ class RaftRun(RaftCluster):
 
     def act_rivals(self) -> bool:
         """Let several replicas campaign at once, and the others believe that there is no leader."""
-        for member in self.members.values():
-            if member.up:
-                member.liveness.deny(member.group.leader, GROUP, member.group.term)
-        for member in self.members.values():
-            if member.up and self.chance.random() < 0.5:
+        living = [member for member in self.members.values() if member.up]
+        for member in living:
+            member.liveness.deny(member.group.leader, GROUP, member.group.term)
+        for member in living:
+            if self.chance.random() < 0.5:
                 member.group.campaign(self.now_ms)
-                self.work(member)
+            else:
+                member.group.tick(self.now_ms)
+            self.work(member)
         return True
 
     def act_overthrow(self) -> bool:
