@@ -7,6 +7,7 @@ from typing import Any
 from disqued.config import Config
 from disqued.ordered.replica import Replica
 from disqued.ordered.room import OrderedRoom, ordered_of
+from disqued.raftlog.tuning import LogTuning
 from disqued.testing.cluster import Cluster, Member
 from disqued.testing.local import LocalClient, Reply
 
@@ -32,9 +33,11 @@ class Waiting:
 class Story:
     """A cluster, with the catalog founded on its first nodes (`founders`, 0 for none)."""
 
-    def __init__(self, nodes: int = 3, *, founders: int = 3) -> None:
+    def __init__(self, nodes: int = 3, *, founders: int = 3, log_tuning: LogTuning | None = None) -> None:
         self.cluster = Cluster(nodes, config=Config)
         self.nodes = self.cluster.members
+        for node in self.nodes:
+            self.room(node).hosting.log_tuning = log_tuning
         if founders:
             members = [node.id for node in self.nodes[:founders]]
             assert self.call(self.nodes[0], "CLUSTER", "ORDERED", "INIT", *members) == b"OK"

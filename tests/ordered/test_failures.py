@@ -6,7 +6,10 @@ import pytest
 
 from disqued.core.host import disk
 from disqued.errors import NoQuorum, QueueExists
+from disqued.ordered.catalog import CATALOG_GROUP
 from disqued.ordered.jobids import index_of
+from disqued.raftlog.tuning import LogTuning
+from disqued.testing.cluster import Member
 from ordered.story import Story, bodies, ids
 
 
@@ -309,3 +312,47 @@ def test_a_node_whose_log_failed_has_no_replica_until_it_starts_again(story: Sto
     failed.restart()
     story.settle()
     assert story.take(failed, 9) == [b"first", b"second"]
+
+
+def damaged(story: Story, node: Member, body: bytes) -> None:
+    """Damage the body of a job on the disk of a node, and let the node find out."""
+    for name, data in node.host.disk.files.items():
+        if body in data:
+            node.host.disk.flip(name, 8 * data.index(body))
+    peek = story.send(node, "QPEEK", "q", 1)
+    story.cluster.run(milliseconds=300)
+    assert list(story.replicas(node)) == [CATALOG_GROUP]
+    assert bodies(peek.reply()) == [body]
+
+
+def test_a_leader_that_cannot_read_its_log_makes_way_for_another_one() -> None:
+    """Its node is still heard, so the others followed it further."""
+    story = Story(log_tuning=LogTuning(cache_bytes=0))
+    story.new()
+    story.add(story.nodes[0], "readable elsewhere")
+    story.settle()
+    former, others = story.leader(), story.followers()
+    story.cluster.cut(former, others[0])  # which does not hear at once that nobody leads any more
+    story.cluster.network.later(500, story.cluster.heal)
+    damaged(story, former, b"readable elsewhere")
+    assert story.leader() in others
+    story.add(former, "next")
+    assert story.take(others[0], 9) == [b"readable elsewhere", b"next"]
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_workers_at_a_node_that_cannot_read_its_log_get_their_jobs_from_the_leader(leads: bool) -> None:
+    """The leader took it for the task of the replica there, and no worker there got a job."""
+    story = Story(log_tuning=LogTuning(cache_bytes=0))
+    story.new()
+    story.add(story.nodes[0], "readable elsewhere")
+    story.settle()
+    node = story.leader() if leads else story.followers()[0]
+    worker = story.send(node, "GETJOB", "FROM", "q")
+    for name, data in node.host.disk.files.items():
+        if b"readable elsewhere" in data:
+            node.host.disk.flip(name, 8 * data.index(b"readable elsewhere"))
+    assert bodies(worker.reply()) == [b"readable elsewhere"]
+    assert list(story.replicas(node)) == [CATALOG_GROUP]
+    story.add(node, "next")
+    assert story.take(node, 9) == [b"next"]

@@ -18,6 +18,7 @@ from disqued.errors import shown
 from disqued.ordered.catalog import CATALOG_GROUP, Catalog, OrderedQueue, decode
 from disqued.ordered.catalogcopy import COPY_GROUP, CatalogCopy
 from disqued.ordered.catalogmachine import CatalogMachine
+from disqued.ordered.damaged import DamagedReplicas, is_out_of_service
 from disqued.ordered.early import EarlyMessages
 from disqued.ordered.exchange import SILENT_MS, Exchange, node_of
 from disqued.ordered.queuemachine import Agents, QueueMachine, queue_in
@@ -64,8 +65,7 @@ class Hosting(StorageListener):
         self._unsettled: list[OrderedQueue] = []
         """The queues whose groups must change their replicas."""
         self._copy = CatalogCopy(catalog)
-        self._damaged: set[int] = set()
-        """Groups whose records on this disk are damaged: this node may not have a replica under its identity."""
+        self._damaged = DamagedReplicas(exchange)
         self.liveness = Liveness(SILENT_MS)
         self._tuning = Tuning(gather_entries=GATHER_ENTRIES)
         self.log_tuning: LogTuning | None = None
@@ -220,11 +220,7 @@ class Hosting(StorageListener):
 
     def group_damaged(self, group: i64, why: str) -> None:
         """Stop a replica whose records cannot be read."""
-        self._damaged.add(int(group))
-        self._exchange.replicas.pop(int(group), None)
-        self._exchange.state.host.log(
-            "warning", f"Replica of an ordered queue is damaged and out of service: group={group} error={why}"
-        )
+        self._damaged.add(int(group), why)
 
     def writes_refused(self, why: str) -> None:
         """Note that the disk takes no writes."""
@@ -379,7 +375,7 @@ class Hosting(StorageListener):
         return self._versions.get(node_id, -1) < replica.epoch
 
     def _begin_queue(self, queue: OrderedQueue) -> None:
-        if int(queue.group) in self._damaged:
+        if self._damaged.has(int(queue.group)):
             return
         applier = QueueMachine(self._exchange, self.storage, self._agents, queue)
         self._begin(queue.group, Members(queue.replicas), applier, leads=queue.lead == self._exchange.node_id)
@@ -432,7 +428,7 @@ class Hosting(StorageListener):
         members = self._catalog.members if group == CATALOG_GROUP else () if queue is None else queue.replicas
         if (
             not self._opened
-            or group in self._damaged
+            or self._damaged.has(group)
             or group in self._recovering
             or self.identity not in members
             or message.kind not in {APPEND, SNAPSHOT}
@@ -527,7 +523,9 @@ class Hosting(StorageListener):
                 self._early.keep(group, messages, self._exchange.state.now_ms)
         if not isinstance(replica, Replica) or not messages:
             return
-        if replica.epoch == 0 or not self._is_from_before(replica, node_of(messages[0].sender)):
+        if is_out_of_service(messages[0]):
+            replica.lost(messages[0])
+        elif replica.epoch == 0 or not self._is_from_before(replica, node_of(messages[0].sender)):
             replica.take_messages(messages)
 
     def take_part(self, node_id: bytes, part: Part, messages: list[Message]) -> None:
@@ -559,7 +557,9 @@ class Hosting(StorageListener):
             self._look_at([identity], returned=True)
 
     def look_around(self) -> None:
-        """Find the nodes that have fallen silent."""
+        """Find the nodes that have fallen silent, and tell which replicas are damaged."""
+        if self._opened:
+            self._damaged.tell(self.identity)
         self._early.forget(self._exchange.state.now_ms)
         silent = self.liveness.expire(self._exchange.state.now_ms)
         if silent:

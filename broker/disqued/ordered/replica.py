@@ -102,6 +102,9 @@ class Applier:
     def led(self, *, leads: bool, leader: bytes) -> None:
         """Another node leads the group now (empty: none), or this one does (`leads`)."""
 
+    def lost_replica(self, node_id: bytes) -> None:
+        """The replica of another node is out of service."""
+
     def watch_nodes(self) -> list[bytes]:
         """The commands to propose because nodes are gone or have returned, while this node leads."""
         return []
@@ -264,6 +267,12 @@ class Replica(GroupReplica):
             self.raft.step(message, now_ms)
         self._exchange.at_turn_end(self)
 
+    def lost(self, message: Message) -> None:
+        """The replica that sent this is out of service: it leads no more, and hands out no jobs."""
+        if self.raft.leader == message.sender:
+            self.take_messages([message])
+        self.applier.lost_replica(node_of(message.sender))
+
     def persisted(self, ticket: i64) -> None:
         """The writes of a batch are synced. While a snapshot is installed, which takes several turns, none counts."""
         if self._installing is not None:
@@ -295,7 +304,10 @@ class Replica(GroupReplica):
         self._transfers.stop()
         for proposal in self._proposals.values():
             self._answer(proposal.origin, proposal.number, UNKNOWN, b"")
+        for question in self._questions:
+            self._answer(question.origin, question.number, NOT_LEADER, b"")
         self._proposals = {}
+        self._questions = []
         self.stopped = True
 
     def snapshot_saved(self, index: i64) -> None:
@@ -448,7 +460,7 @@ class Replica(GroupReplica):
         elif batch.writes:
             self._storage.wrote(self, batch.ticket, relaxed=batch.relaxed)
         if batch.messages:
-            self._send(batch.messages)
+            send_messages(self._exchange, self.group, batch.messages)
         self._committed = batch.committed
         for token, index in batch.reads:
             self._confirmed.append((token, index))
@@ -458,15 +470,6 @@ class Replica(GroupReplica):
             self._storage.fetch(self, self.group, low, high, TO_SEND)
         if batch.changed:
             self._role_changed()
-
-    def _send(self, messages: list[Message]) -> None:
-        """Send messages, those for one replica together."""
-        by_replica: dict[bytes, list[Message]] = {}
-        for message in messages:
-            by_replica.setdefault(message.to, []).append(message)
-        for to, some in by_replica.items():
-            part = pack_messages(log_of(self.raft.replica), log_of(to), encode(self.group, some))
-            self._exchange.add(node_of(to), kinds.RAFT, part)
 
     def _role_changed(self) -> None:
         leads = self.raft.is_leader
@@ -530,6 +533,8 @@ class Replica(GroupReplica):
 
     def fetched(self, entries: list[Entry], purpose: i64) -> None:
         """Entries were read from the disk."""
+        if self.stopped:
+            return
         if purpose == TO_SEND:
             if entries:
                 self.raft.fetched(entries[0].index, entries)
@@ -579,3 +584,13 @@ class Replica(GroupReplica):
             timers.arm(self._wake, max(deadline_ms, self._exchange.state.now_ms))
         elif self._wake.awake_ms != 0:
             timers.disarm(self._wake)
+
+
+def send_messages(exchange: Exchange, group: i64, messages: list[Message]) -> None:
+    """Send messages of a replica, those for one other replica together."""
+    by_replica: dict[bytes, list[Message]] = {}
+    for message in messages:
+        by_replica.setdefault(message.to, []).append(message)
+    for to, some in by_replica.items():
+        part = pack_messages(log_of(some[0].sender), log_of(to), encode(group, some))
+        exchange.add(node_of(to), kinds.RAFT, part)
