@@ -92,7 +92,7 @@ class QueueMachine(Applier):
         self.machine = Machine(options)
         self._leads: bool = False
         self._lost: set[bytes] = set()
-        """The nodes whose replicas are out of service."""
+        """Replicas that are out of service."""
         self._joined: i64 = 0
         """How many consumers had joined when it last looked at them."""
         self._missing: deque[_Missing] = deque()
@@ -211,13 +211,13 @@ class QueueMachine(Applier):
 
     def _has_replica(self, node_id: bytes) -> bool:
         replicas = self._exchange.members.get(int(self.group), ())
-        return node_id not in self._lost and any(node_of(replica) == node_id for replica in replicas)
+        return any(node_of(replica) == node_id and replica not in self._lost for replica in replicas)
 
-    def lost_replica(self, node_id: bytes) -> None:
-        """The replica of another node is out of service: its consumers get their jobs from the leader."""
-        if node_id not in self._lost:
-            self._lost.add(node_id)
-            self._wake(node_id)
+    def lost_replica(self, replica: bytes) -> None:
+        """A replica is out of service: the consumers of its node get their jobs from the leader."""
+        if replica not in self._lost:
+            self._lost.add(replica)
+            self._wake(node_of(replica))
 
     def _is_missing(self, index: i64) -> bool:
         """Whether the body of a job that ended must still be read, because the job was delivered at most once."""

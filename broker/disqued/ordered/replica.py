@@ -102,8 +102,8 @@ class Applier:
     def led(self, *, leads: bool, leader: bytes) -> None:
         """Another node leads the group now (empty: none), or this one does (`leads`)."""
 
-    def lost_replica(self, node_id: bytes) -> None:
-        """The replica of another node is out of service."""
+    def lost_replica(self, replica: bytes) -> None:
+        """Another replica is out of service."""
 
     def watch_nodes(self) -> list[bytes]:
         """The commands to propose because nodes are gone or have returned, while this node leads."""
@@ -271,7 +271,7 @@ class Replica(GroupReplica):
         """The replica that sent this is out of service: it leads no more, and hands out no jobs."""
         if self.raft.leader == message.sender:
             self.take_messages([message])
-        self.applier.lost_replica(node_of(message.sender))
+        self.applier.lost_replica(message.sender)
 
     def persisted(self, ticket: i64) -> None:
         """The writes of a batch are synced. While a snapshot is installed, which takes several turns, none counts."""
