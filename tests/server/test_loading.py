@@ -46,11 +46,20 @@ def records(count: int) -> list[bytes]:
 
 @pytest.fixture
 def loading(tmp_path: Path) -> ServerProcess:
-    """A server that takes a while to load its file, which repeats the same jobs."""
+    """A server that takes a while to load its file, which repeats the same jobs. It is suspended: see `ask`."""
     write(tmp_path, b"".join(records(100)) * (LONG // 100))
     server = ServerProcess(tmp_path, "--appendonly", "yes")
     server.wait_ready()
+    server.process.send_signal(signal.SIGSTOP)
     return server
+
+
+def ask(server: ServerProcess, client: Client, *requests: bytes) -> list[Reply]:
+    """Send requests of one word or two to a suspended server, let it continue to load, and return its replies."""
+    for request in requests:
+        client.send(*request.split())
+    server.process.send_signal(signal.SIGCONT)
+    return [client.read() for _ in requests]
 
 
 def bodies(reply: Reply) -> list[Reply]:
@@ -63,8 +72,8 @@ def test_clients_get_loading_errors_until_all_is_loaded(loading: ServerProcess, 
     with contextlib.ExitStack() as ended:
         ended.callback(loading.stop)
         client = connect(loading)
-        assert client.call(b"PING") == LOADING
-        shown = client.call(b"INFO", b"persistence")
+        answer, shown = ask(loading, client, b"PING", b"INFO persistence")
+        assert answer == LOADING
         assert isinstance(shown, bytes)
         assert b"\r\nloading_total_bytes:%d\r\n" % (loading.directory / "disque.aof").stat().st_size in shown
 
@@ -82,7 +91,7 @@ def test_a_server_that_loads_ends_at_once(
     loading: ServerProcess, connect: Connect, how: signal.Signals | bytes
 ) -> None:
     client = connect(loading)
-    assert client.call(b"PING") == LOADING
+    assert ask(loading, client, b"PING") == [LOADING]
     size_bytes = (loading.directory / "disque.aof").stat().st_size
     if isinstance(how, bytes):
         client.send(how)
