@@ -314,45 +314,98 @@ def test_a_node_whose_log_failed_has_no_replica_until_it_starts_again(story: Sto
     assert story.take(failed, 9) == [b"first", b"second"]
 
 
-def damaged(story: Story, node: Member, body: bytes) -> None:
-    """Damage the body of a job on the disk of a node, and let the node find out."""
+def damage(node: Member, body: bytes) -> None:
+    """Damage the body of the only job on the disk of a node. It is not in the cache, so it will be read."""
     for name, data in node.host.disk.files.items():
         if body in data:
             node.host.disk.flip(name, 8 * data.index(body))
-    peek = story.send(node, "QPEEK", "q", 1)
-    story.cluster.run(milliseconds=300)
-    assert list(story.replicas(node)) == [CATALOG_GROUP]
-    assert bodies(peek.reply()) == [body]
 
 
-def test_a_leader_that_cannot_read_its_log_makes_way_for_another_one() -> None:
-    """Its node is still heard, so the others followed it further."""
+@pytest.fixture
+def uncached() -> Story:
+    """The bodies of jobs must be read from the disk."""
     story = Story(log_tuning=LogTuning(cache_bytes=0))
     story.new()
-    story.add(story.nodes[0], "readable elsewhere")
+    story.add(story.nodes[0], "the first job")
     story.settle()
+    return story
+
+
+def test_a_leader_that_cannot_read_its_log_makes_way_for_another_one(uncached: Story) -> None:
+    """Its node is still heard, so the others followed it further. What it was asked is answered by the next leader."""
+    story = uncached
     former, others = story.leader(), story.followers()
+    damage(former, b"the first job")
+    for other in others:
+        story.cluster.cut(other, former)  # which cannot know now that it still leads
     story.cluster.cut(former, others[0])  # which does not hear at once that nobody leads any more
     story.cluster.network.later(500, story.cluster.heal)
-    damaged(story, former, b"readable elsewhere")
+    again = story.send(former, "QNEW", "q", "ORDERED")
+    peek = story.send(former, "QPEEK", "q", 1)
+    story.cluster.run(milliseconds=300)
+    assert list(story.replicas(former)) == [CATALOG_GROUP]
+    assert (again.reply(), bodies(peek.reply())) == (b"OK", [b"the first job"])
     assert story.leader() in others
     story.add(former, "next")
-    assert story.take(others[0], 9) == [b"readable elsewhere", b"next"]
+    assert story.take(others[0], 9) == [b"the first job", b"next"]
 
 
 @pytest.mark.parametrize("leads", [True, False])
-def test_workers_at_a_node_that_cannot_read_its_log_get_their_jobs_from_the_leader(leads: bool) -> None:
+def test_workers_at_a_node_that_cannot_read_its_log_get_their_jobs_from_the_leader(
+    uncached: Story, leads: bool
+) -> None:
     """The leader took it for the task of the replica there, and no worker there got a job."""
-    story = Story(log_tuning=LogTuning(cache_bytes=0))
-    story.new()
-    story.add(story.nodes[0], "readable elsewhere")
+    story = uncached
+    node = story.leader() if leads else story.followers()[0]
+    damage(node, b"the first job")
+    worker = story.send(node, "GETJOB", "FROM", "q")
+    assert bodies(worker.reply()) == [b"the first job"]
+    assert list(story.replicas(node)) == [CATALOG_GROUP]
+    assert_served_at_once(story, node)
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_workers_at_a_node_whose_log_failed_get_their_jobs_from_the_leader(story: Story, leads: bool) -> None:
+    """The node asked itself if it had led, and the leader took it for the task of the replica there."""
     story.settle()
     node = story.leader() if leads else story.followers()[0]
+    other = next(other for other in story.nodes if other is not node)
+    node.host.disk.fail(disk.SYNC, times=1)
+    story.send(other, "ADDJOB", "q", "the first job", 500, "KEY", "first")
+    story.cluster.run(seconds=4)
+    assert story.replicas(node) == {}
+    story.add(other, "the first job", "KEY", "first")
+    assert story.take(node, 9) == [b"the first job"]
+    assert_served_at_once(story, node)
+
+
+def assert_served_at_once(story: Story, node: Member) -> None:
+    """A worker at a node gets a job without having to ask what became of it (`agents.CHECK_MS`)."""
     worker = story.send(node, "GETJOB", "FROM", "q")
-    for name, data in node.host.disk.files.items():
-        if b"readable elsewhere" in data:
-            node.host.disk.flip(name, 8 * data.index(b"readable elsewhere"))
-    assert bodies(worker.reply()) == [b"readable elsewhere"]
-    assert list(story.replicas(node)) == [CATALOG_GROUP]
+    story.cluster.run(milliseconds=300)
+    assert worker.waits
     story.add(node, "next")
-    assert story.take(node, 9) == [b"next"]
+    assert bodies(worker.reply(within_s=0.5)) == [b"next"]
+
+
+def test_a_job_whose_replica_moves_away_before_it_was_read_comes_from_the_leader() -> None:
+    """Nobody read its body any more, and it held back all later jobs of that node."""
+    story = Story(4, log_tuning=LogTuning(cache_bytes=4000))
+    *three, to = story.nodes
+    story.new("q", "ON", *[node.id for node in three])
+    story.new("other", "ON", *[node.id for node in three])
+    body = "first".ljust(3000)
+    story.add(story.nodes[0], body)
+    story.settle()
+    node = story.followers()[0]
+    for _ in range(3):  # take its place in the cache
+        story.add(story.nodes[0], "other".ljust(3000), queue="other")
+    story.settle("other")
+    node.host.disk.delay_ms = {disk.READ: 60_000}
+    worker = story.send(node, "GETJOB", "FROM", "q")
+    story.cluster.run(milliseconds=200)
+    assert worker.waits
+    assert story.stat(node)[b"leased"] == 1
+    assert story.call(node, "CLUSTER", "ORDERED", "MOVE", "q", "FROM", node.id, "TO", to.id) == b"OK"
+    assert bodies(worker.reply()) == [body.encode()]
+    assert_served_at_once(story, node)

@@ -263,12 +263,26 @@ class Agent(TurnWork):
             self._exchange.at_turn_end(self)
 
     def rejoin(self) -> None:
-        """Join the group again before the next CREDIT, and ask again for the jobs whose bodies have not come."""
+        """Join the group again before the next CREDIT."""
         self.joined = False
-        self._drop_incomplete()
         self._held_ms = 0
         self._return_held()
         self.forget_credit()
+
+    def abandoned(self) -> None:
+        """The replica here reads no more bodies: forget the jobs from the first one on that misses it, and join again.
+
+        Then the leader tells which jobs the consumer has.
+        """
+        kept = 0
+        for job in self.arriving:
+            if not job.complete:
+                self.last_claim = job.claim - 1
+                break
+            kept += 1
+        while len(self.arriving) > kept:
+            self.arriving.pop()
+        self.rejoin()
 
     # --- jobs ---------------------------------------------------------------------------------------------------------
 
@@ -339,16 +353,6 @@ class Agent(TurnWork):
         self._credit = 0
         # If it is lost, another job comes, and is given back as well.
         self._client.submit(Unanswered(credit.encode(), self._exchange.state.now_ms + RETURN_MS, repeated=True))
-
-    def _drop_incomplete(self) -> None:
-        """Forget the jobs from the first one on whose body is missing: the replica may be gone that would read it."""
-        complete: deque[Delivered] = deque()
-        for job in self.arriving:
-            if not job.complete:
-                self.last_claim = job.claim - 1
-                break
-            complete.append(job)
-        self.arriving = complete
 
     def _return_held(self) -> None:
         """Give back the jobs that wait for the client."""

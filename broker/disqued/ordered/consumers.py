@@ -110,6 +110,11 @@ class Consumers(Agents):
         for agent in self._agents.get(int(group), {}).values():
             agent.rejoin()
 
+    def abandoned(self, group: i64) -> None:
+        """The bodies of jobs that were assigned to consumers of this node will not come from the replica here."""
+        for agent in self._agents.get(int(group), {}).values():
+            agent.abandoned()
+
     def led(self, group: i64, leader: bytes) -> None:
         """Requests that wait for a leader can be sent."""
         self._clients.led(group, leader)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from mypy_extensions import i64
 
 from disqued.ordered.exchange import Exchange
-from disqued.ordered.replica import Replica, send_messages
+from disqued.ordered.replica import Replica
 from disqued.raft.message import PREVOTE, Message
 
 
@@ -30,8 +30,7 @@ class DamagedReplicas:
     def add(self, group: int, why: str) -> None:
         """Stop the replica of a group."""
         exchange = self._exchange
-        replica = exchange.replicas.pop(group, None)
-        exchange.leaders.pop(group, None)
+        replica = exchange.drop(group)
         self._terms[group] = 0
         if isinstance(replica, Replica):
             self._terms[group] = replica.raft.term
@@ -46,7 +45,7 @@ class DamagedReplicas:
             members = self._exchange.members.get(group, ())
             if identity in members:
                 told = [Message(PREVOTE, identity, other, term + 1) for other in members if other != identity]
-                send_messages(self._exchange, group, told)
+                self._exchange.add_messages(group, told)
 
 
 def is_out_of_service(message: Message) -> bool:

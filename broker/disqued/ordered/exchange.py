@@ -11,12 +11,16 @@ from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
 
+from disqued.bus import kinds
 from disqued.bus.extension import NOBODY
 from disqued.core.runtime.outbox import send
 from disqued.core.runtime.state import NodeState
+from disqued.ordered.payload import pack_messages
 from disqued.orderedqueue.add import Add
 from disqued.orderedqueue.effects import Ended, Move
+from disqued.raft.codec import encode
 from disqued.raft.entry import Entry
+from disqued.raft.message import Message
 
 NODE_BYTES: Final = 40
 INCARNATION_BYTES: Final = 8
@@ -146,6 +150,11 @@ class Exchange:
         self._number += 1
         return self._number
 
+    def drop(self, group: int) -> GroupReplica | None:
+        """Forget the replica of a group; returns it if this node had one."""
+        self.leaders.pop(group, None)
+        return self.replicas.pop(group, None)
+
     # --- the end of a turn --------------------------------------------------------------------------------------------
 
     def at_turn_end(self, work: TurnWork) -> None:
@@ -179,6 +188,14 @@ class Exchange:
             self.state.ready.turn_work = True
         else:
             parts.append(part)
+
+    def add_messages(self, group: i64, messages: list[Message]) -> None:
+        """Send messages of a replica of this node, those for one other replica together."""
+        by_replica: dict[bytes, list[Message]] = {}
+        for message in messages:
+            by_replica.setdefault(message.to, []).append(message)
+        for to, some in by_replica.items():
+            self.add(node_of(to), kinds.RAFT, pack_messages(log_of(some[0].sender), log_of(to), encode(group, some)))
 
     def send(self) -> None:
         """Send the messages of this turn. Those to nodes without a link are lost, as all frames."""

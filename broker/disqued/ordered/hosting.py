@@ -237,10 +237,8 @@ class Hosting(StorageListener):
         self.why_stopped = why
         self._exchange.write_refusal = f"MISCONF the log of ordered queues failed: {why}"
         self._exchange.state.host.log("warning", f"Ordered queues stop on this node until it restarts: error={why}")
-        for replica in self._exchange.replicas.values():
-            assert isinstance(replica, Replica)
-            replica.stop()
-        self._exchange.replicas.clear()
+        for group in list(self._exchange.replicas):
+            self._stop(group)
 
     def forget(self) -> None:
         """The node leaves the cluster at once (CLUSTER RESET): it forgets the catalog, and has no replica any more."""
@@ -412,12 +410,14 @@ class Hosting(StorageListener):
         return self._exchange.node_id + self.storage.log.data_id
 
     def _end(self, group: int) -> None:
-        replica = self._exchange.replicas.pop(group)
+        self._stop(group)
+        self.storage.log.remove_group(group)
+        self.liveness.forget_group(group)
+
+    def _stop(self, group: int) -> None:
+        replica = self._exchange.drop(group)
         assert isinstance(replica, Replica)
         replica.stop()
-        self.storage.log.remove_group(group)
-        self._exchange.leaders.pop(group, None)
-        self.liveness.forget_group(group)
 
     def _join(self, group: int, message: Message) -> Replica | None:
         """Begin an empty replica because its leader sends to it; None if the catalog gives this node none.
@@ -588,6 +588,9 @@ class Hosting(StorageListener):
             for identity in found:
                 if returned:
                     replica.raft.node_returned(identity, now_ms)
+                    replica.applier.found_replica(identity)
+                elif not self._exchange.is_silent(node_of(identity)):  # its log has failed
+                    replica.applier.lost_replica(identity)
                 replica.look()
             if not found:
                 replica.watch_nodes()

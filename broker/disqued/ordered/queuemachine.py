@@ -52,6 +52,10 @@ class Agents:
         """The group has taken this node for gone: its consumers must join again."""
         raise NotImplementedError
 
+    def abandoned(self, group: i64) -> None:
+        """Bodies that are missing will not come: the consumers must join again, and ask for these jobs."""
+        raise NotImplementedError
+
     def forget_credit(self, group: i64) -> None:
         """A new leader does not know what the consumers can take."""
         raise NotImplementedError
@@ -219,6 +223,10 @@ class QueueMachine(Applier):
             self._lost.add(replica)
             self._wake(node_of(replica))
 
+    def found_replica(self, replica: bytes) -> None:
+        """The replica hands out jobs again."""
+        self._lost.discard(replica)
+
     def _is_missing(self, index: i64) -> bool:
         """Whether the body of a job that ended must still be read, because the job was delivered at most once."""
         return any(missing.job.index == index for missing in self._missing)
@@ -290,8 +298,12 @@ class QueueMachine(Applier):
         (size,) = _HEAD.unpack_from(state)
         self.machine = restore(state[_HEAD.size + size :])
         self._look_for_consumers()
+        self.end()
+
+    def end(self) -> None:
+        """Read no more bodies: the consumers must ask again for these jobs."""
         self._missing.clear()
-        self._agents.rejoin(self.group)
+        self._agents.abandoned(self.group)
 
     def led(self, *, leads: bool, leader: bytes) -> None:
         """Note whether this node leads."""

@@ -19,14 +19,13 @@ from disqued.errors import ReplyError
 from disqued.ordered.changing import DONE as DONE_CHANGING
 from disqued.ordered.changing import LEAD_AGAIN_MS, has_caught_up, lags, lead_back, next_step
 from disqued.ordered.counters import COMMIT_TIME, ELECTIONS, PROPOSALS
-from disqued.ordered.exchange import Exchange, GroupReplica, log_of, node_of
-from disqued.ordered.payload import pack_answered, pack_messages
+from disqued.ordered.exchange import Exchange, GroupReplica, node_of
+from disqued.ordered.payload import pack_answered
 from disqued.ordered.requests import COMMAND, DONE, NOT_LEADER, READ, REFUSED, UNKNOWN
 from disqued.ordered.snapshotpayload import Part
 from disqued.ordered.storage import TO_APPLY, TO_COPY, TO_DELIVER, TO_READ, TO_SEND, Storage
 from disqued.ordered.transfers import Transfers
 from disqued.raft.batch import Batch
-from disqued.raft.codec import encode
 from disqued.raft.entry import EMPTY, MEMBERS, Entry
 from disqued.raft.group import Group
 from disqued.raft.message import Message
@@ -103,7 +102,13 @@ class Applier:
         """Another node leads the group now (empty: none), or this one does (`leads`)."""
 
     def lost_replica(self, replica: bytes) -> None:
-        """Another replica is out of service."""
+        """Another replica is out of service, although its node is there."""
+
+    def found_replica(self, replica: bytes) -> None:
+        """Another replica is heard again."""
+
+    def end(self) -> None:
+        """The replica of the machine stops."""
 
     def watch_nodes(self) -> list[bytes]:
         """The commands to propose because nodes are gone or have returned, while this node leads."""
@@ -304,11 +309,15 @@ class Replica(GroupReplica):
         self._transfers.stop()
         for proposal in self._proposals.values():
             self._answer(proposal.origin, proposal.number, UNKNOWN, b"")
-        for question in self._questions:
-            self._answer(question.origin, question.number, NOT_LEADER, b"")
+        unanswered = [(question.origin, question.number) for question in self._questions]
+        for origin, number in unanswered + list(self._reads.values()):
+            self._answer(origin, number, NOT_LEADER, b"")
         self._proposals = {}
         self._questions = []
+        self._reads = {}
+        self._confirmed.clear()
         self.stopped = True
+        self.applier.end()
 
     def snapshot_saved(self, index: i64) -> None:
         """A snapshot is synced: the core can forget the entries before, or confirm it to the leader."""
@@ -417,14 +426,18 @@ class Replica(GroupReplica):
 
     def turn_ends(self) -> None:
         """Carry out the batches of the core, and apply what is committed."""
-        if self.stopped:
-            return
+        if not self.stopped:
+            self._end_turn()
+
+    def _end_turn(self) -> None:
         self._resume()
         batch = self.raft.take()
-        while batch is not None:
+        while batch is not None and not self.stopped:
             self._carry_out(batch)
             batch = self.raft.take()
         self._apply()
+        if self.stopped:  # the log cannot be read
+            return
         if self.raft.held and self._held_turn == 0:
             self._hold()
         self._arm()
@@ -460,7 +473,7 @@ class Replica(GroupReplica):
         elif batch.writes:
             self._storage.wrote(self, batch.ticket, relaxed=batch.relaxed)
         if batch.messages:
-            send_messages(self._exchange, self.group, batch.messages)
+            self._exchange.add_messages(self.group, batch.messages)
         self._committed = batch.committed
         for token, index in batch.reads:
             self._confirmed.append((token, index))
@@ -487,7 +500,7 @@ class Replica(GroupReplica):
         raft = self.raft
         leads = raft.is_leader
         until: i64 = min(self._committed, self.applied + MOST_APPLIED)
-        while self.applied < until:
+        while self.applied < until and not self.stopped:
             index: i64 = self.applied + 1
             entry = self._to_apply.pop(int(index), None)
             if entry is None:
@@ -584,13 +597,3 @@ class Replica(GroupReplica):
             timers.arm(self._wake, max(deadline_ms, self._exchange.state.now_ms))
         elif self._wake.awake_ms != 0:
             timers.disarm(self._wake)
-
-
-def send_messages(exchange: Exchange, group: i64, messages: list[Message]) -> None:
-    """Send messages of a replica, those for one other replica together."""
-    by_replica: dict[bytes, list[Message]] = {}
-    for message in messages:
-        by_replica.setdefault(message.to, []).append(message)
-    for to, some in by_replica.items():
-        part = pack_messages(log_of(some[0].sender), log_of(to), encode(group, some))
-        exchange.add(node_of(to), kinds.RAFT, part)
