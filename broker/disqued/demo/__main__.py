@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -195,7 +196,7 @@ def _keep_order(console: Console, cluster: Cluster) -> int:
         "leads it and serves its active worker is killed, and comes back.\n",
         soft_wrap=True,
     )
-    scene = OrderedJobs(cluster, console.print)
+    scene = OrderedJobs(cluster, partial(console.print, soft_wrap=True))
     scene.run()
     console.print()
     console.print(summary.ordered_workers(scene))
