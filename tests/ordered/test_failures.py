@@ -379,6 +379,27 @@ def test_workers_at_a_node_whose_log_failed_get_their_jobs_from_the_leader(story
     assert_served_at_once(story, node)
 
 
+@pytest.mark.parametrize("leads", [True, False])
+def test_a_damaged_replica_can_be_moved_away_and_back(leads: bool) -> None:
+    """It could not come back: the node kept its records, and that they are damaged."""
+    story = Story(4, log_tuning=LogTuning(cache_bytes=0))
+    *three, to = story.nodes
+    story.new("q", "ON", *[node.id for node in three])
+    story.add(to, "the first job")
+    story.settle()
+    node = story.leader() if leads else story.followers()[0]
+    damage(node, b"the first job")
+    worker = story.send(node, "GETJOB", "FROM", "q")
+    assert bodies(worker.reply()) == [b"the first job"]
+    for former, new in ((node, to), (to, node)):
+        assert story.call(to, "CLUSTER", "ORDERED", "MOVE", "q", "FROM", former.id, "TO", new.id) == b"OK"
+        story.cluster.until(lambda: all(story.room(one).catalog.by_name[b"q"].settled for one in story.nodes))
+    node.restart()
+    story.settle()
+    assert story.replica(node).raft.replica in story.replica(story.leader()).raft.members.voters
+    assert_served_at_once(story, node)
+
+
 def assert_served_at_once(story: Story, node: Member) -> None:
     """A worker at a node gets a job without having to ask what became of it (`agents.CHECK_MS`)."""
     worker = story.send(node, "GETJOB", "FROM", "q")

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
+from disqued.ordered.catalog import CATALOG_GROUP, Catalog
 from disqued.ordered.exchange import Exchange
 from disqued.ordered.replica import Replica
 from disqued.raft.message import PREVOTE, Message
+from disqued.raftlog.log import RaftLog
 
 
 class DamagedReplicas:
@@ -36,8 +38,20 @@ class DamagedReplicas:
             self._terms[group] = replica.raft.term
             replica.stop()
         exchange.state.host.log(
-            "warning", f"Replica of an ordered queue is damaged and out of service: group={group} error={why}"
+            "warning",
+            "Replica of an ordered queue is damaged and out of service until it is moved to another node "
+            f"(CLUSTER ORDERED MOVE): group={group} error={why}",
         )
+
+    def follow(self, catalog: Catalog, identity: bytes, log: RaftLog) -> None:
+        """Remove the replicas that this node, with this identity, must have no more. It may get new ones then."""
+        for group in [group for group in self._terms if group != CATALOG_GROUP]:
+            queue = catalog.by_group.get(group)
+            dropped = queue is None and group <= catalog.last_group
+            moved = queue is not None and queue.settled and identity not in queue.replicas
+            if dropped or moved:
+                del self._terms[group]
+                log.remove_group(group)
 
     def tell(self, identity: bytes) -> None:
         """Tell the other replicas which ones of this node, which has this identity, are out of service."""

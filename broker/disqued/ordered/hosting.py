@@ -306,6 +306,8 @@ class Hosting(StorageListener):
             elif here and queue.settled and identity not in queue.replicas:
                 self._end(group)
                 exchange.members[group] = queue.replicas
+        if self._opened:
+            self._damaged.follow(catalog, identity, self.storage.log)
         for group in [group for group in exchange.members if group != CATALOG_GROUP and group not in catalog.by_group]:
             del exchange.members[group]
         for group in [group for group in exchange.replicas if group != CATALOG_GROUP and group not in catalog.by_group]:
