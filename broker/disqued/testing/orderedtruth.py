@@ -309,6 +309,18 @@ class WatchedApplier(Applier):
         self.inner.led(leads=leads, leader=leader)
         self.eager = self.inner.eager
 
+    def lost_replica(self, replica: bytes) -> None:
+        """Pass it on."""
+        self.inner.lost_replica(replica)
+
+    def found_replica(self, replica: bytes) -> None:
+        """Pass it on."""
+        self.inner.found_replica(replica)
+
+    def end(self) -> None:
+        """Pass it on."""
+        self.inner.end()
+
     def read(self, question: bytes, entries: dict[int, Entry]) -> tuple[bytes, list[int]]:
         """Pass it on."""
         return self.inner.read(question, entries)
