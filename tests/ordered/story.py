@@ -131,6 +131,14 @@ class Story:
         self.cluster.until(look, within_s=within_s)
         assert len({replica.applier.machine.digest() for replica in replicas}) == 1
 
+    def assert_served_at_once(self, node: Member) -> None:
+        """A worker at a node gets a job without having to ask what became of it (`agents.CHECK_MS`)."""
+        worker = self.send(node, "GETJOB", "FROM", "q")
+        self.cluster.run(milliseconds=300)
+        assert worker.waits
+        self.add(node, "next")
+        assert bodies(worker.reply(within_s=0.5)) == [b"next"]
+
 
 def bodies(jobs: Any) -> list[bytes]:
     """The bodies in the reply of GETJOB."""

@@ -6,10 +6,8 @@ import pytest
 
 from disqued.core.host import disk
 from disqued.errors import NoQuorum, QueueExists
-from disqued.ordered.catalog import CATALOG_GROUP
 from disqued.ordered.jobids import index_of
 from disqued.raftlog.tuning import LogTuning
-from disqued.testing.cluster import Member
 from ordered.story import Story, bodies, ids
 
 
@@ -314,56 +312,6 @@ def test_a_node_whose_log_failed_has_no_replica_until_it_starts_again(story: Sto
     assert story.take(failed, 9) == [b"first", b"second"]
 
 
-def damage(node: Member, body: bytes) -> None:
-    """Damage the body of the only job on the disk of a node. It is not in the cache, so it will be read."""
-    for name, data in node.host.disk.files.items():
-        if body in data:
-            node.host.disk.flip(name, 8 * data.index(body))
-
-
-@pytest.fixture
-def uncached() -> Story:
-    """The bodies of jobs must be read from the disk."""
-    story = Story(log_tuning=LogTuning(cache_bytes=0))
-    story.new()
-    story.add(story.nodes[0], "the first job")
-    story.settle()
-    return story
-
-
-def test_a_leader_that_cannot_read_its_log_makes_way_for_another_one(uncached: Story) -> None:
-    """Its node is still heard, so the others followed it further. What it was asked is answered by the next leader."""
-    story = uncached
-    former, others = story.leader(), story.followers()
-    damage(former, b"the first job")
-    for other in others:
-        story.cluster.cut(other, former)  # which cannot know now that it still leads
-    story.cluster.cut(former, others[0])  # which does not hear at once that nobody leads any more
-    story.cluster.network.later(500, story.cluster.heal)
-    again = story.send(former, "QNEW", "q", "ORDERED")
-    peek = story.send(former, "QPEEK", "q", 1)
-    story.cluster.run(milliseconds=300)
-    assert list(story.replicas(former)) == [CATALOG_GROUP]
-    assert (again.reply(), bodies(peek.reply())) == (b"OK", [b"the first job"])
-    assert story.leader() in others
-    story.add(former, "next")
-    assert story.take(others[0], 9) == [b"the first job", b"next"]
-
-
-@pytest.mark.parametrize("leads", [True, False])
-def test_workers_at_a_node_that_cannot_read_its_log_get_their_jobs_from_the_leader(
-    uncached: Story, leads: bool
-) -> None:
-    """The leader took it for the task of the replica there, and no worker there got a job."""
-    story = uncached
-    node = story.leader() if leads else story.followers()[0]
-    damage(node, b"the first job")
-    worker = story.send(node, "GETJOB", "FROM", "q")
-    assert bodies(worker.reply()) == [b"the first job"]
-    assert list(story.replicas(node)) == [CATALOG_GROUP]
-    assert_served_at_once(story, node)
-
-
 @pytest.mark.parametrize("leads", [True, False])
 def test_workers_at_a_node_whose_log_failed_get_their_jobs_from_the_leader(story: Story, leads: bool) -> None:
     """The node asked itself if it had led, and the leader took it for the task of the replica there."""
@@ -376,37 +324,7 @@ def test_workers_at_a_node_whose_log_failed_get_their_jobs_from_the_leader(story
     assert story.replicas(node) == {}
     story.add(other, "the first job", "KEY", "first")
     assert story.take(node, 9) == [b"the first job"]
-    assert_served_at_once(story, node)
-
-
-@pytest.mark.parametrize("leads", [True, False])
-def test_a_damaged_replica_can_be_moved_away_and_back(leads: bool) -> None:
-    """It could not come back: the node kept its records, and that they are damaged."""
-    story = Story(4, log_tuning=LogTuning(cache_bytes=0))
-    *three, to = story.nodes
-    story.new("q", "ON", *[node.id for node in three])
-    story.add(to, "the first job")
-    story.settle()
-    node = story.leader() if leads else story.followers()[0]
-    damage(node, b"the first job")
-    worker = story.send(node, "GETJOB", "FROM", "q")
-    assert bodies(worker.reply()) == [b"the first job"]
-    for former, new in ((node, to), (to, node)):
-        assert story.call(to, "CLUSTER", "ORDERED", "MOVE", "q", "FROM", former.id, "TO", new.id) == b"OK"
-        story.cluster.until(lambda: all(story.room(one).catalog.by_name[b"q"].settled for one in story.nodes))
-    node.restart()
-    story.settle()
-    assert story.replica(node).raft.replica in story.replica(story.leader()).raft.members.voters
-    assert_served_at_once(story, node)
-
-
-def assert_served_at_once(story: Story, node: Member) -> None:
-    """A worker at a node gets a job without having to ask what became of it (`agents.CHECK_MS`)."""
-    worker = story.send(node, "GETJOB", "FROM", "q")
-    story.cluster.run(milliseconds=300)
-    assert worker.waits
-    story.add(node, "next")
-    assert bodies(worker.reply(within_s=0.5)) == [b"next"]
+    story.assert_served_at_once(node)
 
 
 def test_a_job_whose_replica_moves_away_before_it_was_read_comes_from_the_leader() -> None:
@@ -429,4 +347,4 @@ def test_a_job_whose_replica_moves_away_before_it_was_read_comes_from_the_leader
     assert story.stat(node)[b"leased"] == 1
     assert story.call(node, "CLUSTER", "ORDERED", "MOVE", "q", "FROM", node.id, "TO", to.id) == b"OK"
     assert bodies(worker.reply()) == [body.encode()]
-    assert_served_at_once(story, node)
+    story.assert_served_at_once(node)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from disqued.ordered.replica import Applier
+from disqued.ordered.applier import Applier
 from disqued.testing.orderedsim import Result, simulate
 from disqued.testing.orderedtruth import WatchedApplier
 

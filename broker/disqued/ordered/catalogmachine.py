@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from disqued.errors import ReplyError
+from disqued.ordered.applier import Applier
 from disqued.ordered.catalog import Catalog, decode
-from disqued.ordered.replica import Applier
 from disqued.ordered.storage import Storage
 from disqued.raft.entry import NORMAL, Entry
 

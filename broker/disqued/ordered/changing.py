@@ -5,6 +5,9 @@ learner, makes a learner a voter when it has caught up, and then removes a repli
 first transfers the leadership. Nothing has to be remembered: a new leader compares again. When the members are those of
 the catalog, the leader says so there (SETTLED), and nodes whose replicas were removed delete them.
 
+A replica that is damaged (`damaged`) is removed before all else. When that is committed, the leader tells its node, and
+the replica comes back as a learner.
+
 The node that should lead a group gets the leadership when it follows and nothing else is under way.
 """
 
@@ -26,48 +29,77 @@ DONE: Final = "done"
 UNDER_WAY: Final = "under way"
 
 
-def next_step(raft: Group, wanted: tuple[bytes, ...], now_ms: i64) -> str:
-    """Take the next step of a confirmed leader. Returns DONE, UNDER_WAY, or why the step cannot be taken now."""
-    members = raft.members
-    for replica in wanted:
-        if not members.has(replica):
-            return _try(raft, members.with_learner(replica), now_ms)
-    for learner in members.learners:
-        if learner not in wanted:
-            return _try(raft, members.without(learner), now_ms)
-        if has_caught_up(raft, learner):
-            return _try(raft, members.with_voter(learner), now_ms)
-    if members.learners:
-        return "a learner has not caught up"
-    surplus = [voter for voter in members.voters if voter not in wanted]
-    if not surplus:
-        return DONE
-    others = [voter for voter in surplus if voter != raft.replica]
-    if others:
-        return _try(raft, members.without(others[0]), now_ms)
-    for voter in wanted:
-        if has_caught_up(raft, voter) and not raft.transfer(voter, now_ms):
-            return UNDER_WAY
-    return "no other replica can lead"
+class Changing:
+    """What the leader of a group does about its members and about who leads."""
 
+    def __init__(self, exchange: Exchange, raft: Group) -> None:
+        self._exchange = exchange
+        self._raft = raft
+        self._damaged: set[bytes] = set()
+        """The replicas that must leave the group before they begin again."""
+        self._term: i64 = 0
+        """The term in which this node led and noted them."""
 
-def _try(raft: Group, members: Members, now_ms: i64) -> str:
-    return raft.change_members(members, now_ms) or UNDER_WAY
+    def has_left(self, damaged: bytes) -> bool:
+        """Whether a damaged replica is no member any more. If it is one, the next step removes it."""
+        raft = self._raft
+        if not raft.is_confirmed:
+            return False
+        if raft.term != self._term:
+            self._term = raft.term
+            self._damaged.clear()
+        if raft.members.has(damaged) or raft.changes_members:
+            self._damaged.add(damaged)
+            return False
+        self._damaged.discard(damaged)
+        return True
+
+    def next_step(self, wanted: tuple[bytes, ...]) -> str:
+        """Take the next step of a confirmed leader. Returns DONE, UNDER_WAY, or why none can be taken now."""
+        raft = self._raft
+        members = raft.members
+        damaged = self._damaged if raft.term == self._term else set()
+        for replica in members.all:
+            if replica in damaged:
+                return self._try(members.without(replica))
+        for replica in wanted:
+            if not members.has(replica) and replica not in damaged:
+                return self._try(members.with_learner(replica))
+        for learner in members.learners:
+            if learner not in wanted:
+                return self._try(members.without(learner))
+            if has_caught_up(raft, learner):
+                return self._try(members.with_voter(learner))
+        if members.learners:
+            return "a learner has not caught up"
+        surplus = [voter for voter in members.voters if voter not in wanted]
+        others = [voter for voter in surplus if voter != raft.replica]
+        if others:
+            return self._try(members.without(others[0]))
+        if surplus:
+            return UNDER_WAY if self.hand_over(wanted) else "no other replica can lead"
+        return "a replica is damaged" if any(replica in damaged for replica in wanted) else DONE
+
+    def _try(self, members: Members) -> str:
+        return self._raft.change_members(members, self._exchange.state.now_ms) or UNDER_WAY
+
+    def hand_over(self, voters: tuple[bytes, ...]) -> bool:
+        """Transfer the leadership to one of these voters. Returns whether there is one that can lead."""
+        raft = self._raft
+        now_ms = self._exchange.state.now_ms
+        others = [voter for voter in voters if voter != raft.replica]
+        return any(has_caught_up(raft, voter) and not raft.transfer(voter, now_ms) for voter in others)
+
+    def lead_back(self, lead: bytes) -> None:
+        """Transfer the leadership to the node that should have it, if it follows."""
+        if lead != self._exchange.node_id and not self._exchange.is_silent(lead):
+            self.hand_over(tuple([voter for voter in self._raft.members.voters if node_of(voter) == lead]))
 
 
 def has_caught_up(raft: Group, replica: bytes) -> bool:
     """Whether a replica lacks only a few of the newest entries."""
     progress = raft.progress_of(replica)
     return progress is not None and progress.match > 0 and progress.match + CAUGHT_UP_ENTRIES >= raft.last
-
-
-def lead_back(exchange: Exchange, raft: Group, lead: bytes, now_ms: i64) -> None:
-    """Transfer the leadership to the node that should have it, if it follows."""
-    if lead == exchange.node_id or exchange.is_silent(lead):
-        return
-    for voter in raft.members.voters:
-        if node_of(voter) == lead and has_caught_up(raft, voter):
-            raft.transfer(voter, now_ms)
 
 
 def lags(raft: Group) -> dict[bytes, int]:

@@ -16,6 +16,7 @@ from disqued.ordered.reading import PAUSES
 from disqued.ordered.replica import Replica
 from disqued.ordered.requests import COMMAND
 from disqued.ordered.room import Alternative, OrderedRoom, ordered_of
+from disqued.ordered.stopping import heard_voters
 from disqued.ordered.waiting import OkRequest, Waiting
 from disqued.orderedqueue.machine import Machine
 
@@ -192,7 +193,8 @@ def _recover_catalog(room: OrderedRoom, session: Session, *, force: bool) -> Non
     replica = room.exchange.replicas.get(CATALOG_GROUP)
     if not isinstance(replica, Replica) or not replica.raft.members.is_voter(room.hosting.identity):
         raise ReplyError("ERR this node does not keep the catalog; run this command on one of its members")
-    heard, members = room.hosting.heard_voters(replica)
+    heard = heard_voters(replica, room.hosting.liveness)
+    members = replica.raft.members
     if heard >= members.quorum:
         raise ReplyError(f"ERR {heard} of {len(members.voters)} members can be reached, which is a majority")
     room.hosting.recover_catalog()
@@ -218,7 +220,8 @@ def recover(state: NodeState, session: Session, words: list[bytes]) -> bool:
     replica = room.exchange.replicas.get(int(queue.group))
     if not isinstance(replica, Replica) or not replica.raft.members.is_voter(room.hosting.identity):
         raise ReplyError("ERR this node has no replica of this queue that could vote")
-    heard, members = room.hosting.heard_voters(replica)
+    heard = heard_voters(replica, room.hosting.liveness)
+    members = replica.raft.members
     if heard >= members.quorum:
         raise ReplyError(f"ERR {heard} of {len(members.voters)} replicas can be reached, which is a majority")
     founders = room.hosting.founders

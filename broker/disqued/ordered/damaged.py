@@ -2,66 +2,106 @@
 
 The node itself is still heard, so the others would follow such a replica further if it led its group, and would leave
 it to the replica to hand jobs to the consumers here. Therefore the node says with each beat that the replica is out of
-service: by a request for pre-votes with an empty log, which no replica in service makes. A replica that gets it lets
-its core know, if the sender was its leader (`Election`), and the leader sends jobs to this node from then on.
+service (`damagemessages`). A replica that gets this lets its core know, if the sender was its leader (`Election`). The
+leader sends jobs to this node from then on, and removes the replica from the members of the group.
+
+The replica voted and confirmed entries that it does not know any more. So it must not begin from nothing while it is a
+member: it would vote twice in a term, or for a leader that lacks what it confirmed. When its removal is committed, no
+vote of it can help a replica that does not know of the removal: those are too few even together with it. Then the
+leader says so, and this node lets the replica begin again as soon as a leader sends to it, as a learner.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from mypy_extensions import i64
 
 from disqued.ordered.catalog import CATALOG_GROUP, Catalog
+from disqued.ordered.damagemessages import is_left, out_of_service
 from disqued.ordered.exchange import Exchange
 from disqued.ordered.replica import Replica
-from disqued.raft.message import PREVOTE, Message
+from disqued.raft.message import Message
 from disqued.raftlog.log import RaftLog
+
+_NOT_LEFT: Final = -1
+
+
+class _Damage:
+    """The damage of the replica of one group."""
+
+    def __init__(self, number: i64, term: i64) -> None:
+        self.number: i64 = number
+        """Drawn by chance."""
+        self.term: i64 = term
+        """The last term in which the replica may have led; 0 if it has not been in service."""
+        self.left_term: i64 = _NOT_LEFT
+        """The term of the leader that said that the replica is no member any more."""
 
 
 class DamagedReplicas:
-    """Groups of which this node may not have a replica under its identity."""
+    """Groups whose replica under the identity of this node is damaged."""
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
-        self._terms: dict[int, i64] = {}
-        """By group, the last term in which the replica may have led; 0 if it has not been in service."""
+        self._damages: dict[int, _Damage] = {}
 
     def has(self, group: int) -> bool:
         """Whether the replica of a group is damaged."""
-        return group in self._terms
+        return group in self._damages
 
     def add(self, group: int, why: str) -> None:
         """Stop the replica of a group."""
         exchange = self._exchange
+        host = exchange.state.host
         replica = exchange.drop(group)
-        self._terms[group] = 0
+        damage = _Damage(int.from_bytes(host.random_bytes(6), "big"), 0)
+        self._damages[group] = damage
         if isinstance(replica, Replica):
-            self._terms[group] = replica.raft.term
+            damage.term = replica.raft.term
             replica.stop()
-        exchange.state.host.log(
+        host.log(
             "warning",
-            "Replica of an ordered queue is damaged and out of service until it is moved to another node "
-            f"(CLUSTER ORDERED MOVE): group={group} error={why}",
+            "Replica of an ordered queue is damaged and out of service until the other replicas have removed it, then "
+            f"it begins from nothing: group={group} error={why}",
         )
 
     def follow(self, catalog: Catalog, identity: bytes, log: RaftLog) -> None:
         """Remove the replicas that this node, with this identity, must have no more. It may get new ones then."""
-        for group in [group for group in self._terms if group != CATALOG_GROUP]:
+        for group in [group for group in self._damages if group != CATALOG_GROUP]:
             queue = catalog.by_group.get(group)
             dropped = queue is None and group <= catalog.last_group
             moved = queue is not None and queue.settled and identity not in queue.replicas
             if dropped or moved:
-                del self._terms[group]
-                log.remove_group(group)
+                self._remove(group, log)
+
+    def _remove(self, group: int, log: RaftLog) -> None:
+        del self._damages[group]
+        log.remove_group(group)
 
     def tell(self, identity: bytes) -> None:
         """Tell the other replicas which ones of this node, which has this identity, are out of service."""
-        for group, term in self._terms.items():
-            members = self._exchange.members.get(group, ())
-            if identity in members:
-                told = [Message(PREVOTE, identity, other, term + 1) for other in members if other != identity]
+        for group, damage in self._damages.items():
+            if damage.left_term == _NOT_LEFT:
+                others = [other for other in self._exchange.members.get(group, ()) if other != identity]
+                told = [out_of_service(identity, other, damage.term + 1, damage.number) for other in others]
                 self._exchange.add_messages(group, told)
 
+    def take(self, group: int, message: Message) -> None:
+        """Note a message for a replica that this node does not have, if it says that the replica has left the group."""
+        damage = self._damages.get(group)
+        if damage is not None and is_left(message) and message.log_term == damage.number:
+            damage.left_term = message.term
 
-def is_out_of_service(message: Message) -> bool:
-    """Whether a message says that the replica that sends it is out of service."""
-    return message.kind == PREVOTE and message.index == 0
+    def begins(self, group: int, message: Message, log: RaftLog) -> bool:
+        """Whether the replica of a group may begin, to which a leader sends. If it was damaged, its log is removed."""
+        damage = self._damages.get(group)
+        if damage is None:
+            return True
+        if damage.left_term == _NOT_LEFT or message.term < damage.left_term:
+            return False
+        self._remove(group, log)
+        self._exchange.state.host.log(
+            "notice", f"Replica of an ordered queue was damaged and begins from nothing: group={group}"
+        )
+        return True

@@ -17,7 +17,7 @@ class LedQueue:
     def __init__(self, name: bytes, group: i64, machine: Machine, lag: i64) -> None:
         self.name = name
         self.group: i64 = group
-        self.machine = machine
+        self.machine: Machine = machine
         self.lag: i64 = lag
         """How many entries the replica that is furthest behind has not confirmed."""
 

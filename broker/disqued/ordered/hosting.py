@@ -15,16 +15,19 @@ from mypy_extensions import i64
 from disqued.core.host import disk
 from disqued.core.host.disk import DiskWork
 from disqued.errors import shown
+from disqued.ordered.applier import Applier
 from disqued.ordered.catalog import CATALOG_GROUP, Catalog, OrderedQueue, decode
 from disqued.ordered.catalogcopy import COPY_GROUP, CatalogCopy
 from disqued.ordered.catalogmachine import CatalogMachine
-from disqued.ordered.damaged import DamagedReplicas, is_out_of_service
+from disqued.ordered.damaged import DamagedReplicas
+from disqued.ordered.damagemessages import is_left, is_out_of_service
 from disqued.ordered.early import EarlyMessages
 from disqued.ordered.exchange import SILENT_MS, Exchange, node_of
 from disqued.ordered.queuemachine import Agents, QueueMachine, queue_in
 from disqued.ordered.recovering import CatalogRecovery, QueueRecovery
-from disqued.ordered.replica import Applier, Replica
+from disqued.ordered.replica import Replica
 from disqued.ordered.snapshotpayload import Part
+from disqued.ordered.stopping import hand_over
 from disqued.ordered.storage import Storage, StorageListener
 from disqued.raft.group import Group
 from disqued.raft.hardstate import HardState
@@ -64,6 +67,8 @@ class Hosting(StorageListener):
         """What is done when the log is open."""
         self._unsettled: list[OrderedQueue] = []
         """The queues whose groups must change their replicas."""
+        self._incomplete: dict[int, None] = {}
+        """Other groups that this node leads and that lack a replica, because it was damaged."""
         self._copy = CatalogCopy(catalog)
         self._damaged = DamagedReplicas(exchange)
         self.liveness = Liveness(SILENT_MS)
@@ -227,7 +232,7 @@ class Hosting(StorageListener):
         self.why_stopped = why
         self._exchange.write_refusal = f"MISCONF the log of ordered queues cannot be written: {why}" if why else ""
         if why:
-            self.hand_over()
+            hand_over(self._exchange)
         text = f"Ordered queues cannot be written: error={why}" if why else "Ordered queues are written again"
         self._exchange.state.host.log("warning" if why else "notice", text)
 
@@ -430,10 +435,10 @@ class Hosting(StorageListener):
         members = self._catalog.members if group == CATALOG_GROUP else () if queue is None else queue.replicas
         if (
             not self._opened
-            or self._damaged.has(group)
             or group in self._recovering
             or self.identity not in members
             or message.kind not in {APPEND, SNAPSHOT}
+            or not self._damaged.begins(group, message, self.storage.log)
         ):
             return None
         hard = HardState(message.term, message.sender)
@@ -445,13 +450,16 @@ class Hosting(StorageListener):
             applier = QueueMachine(self._exchange, self.storage, self._agents, queue)
         return self._add(group, Stored(hard, SnapshotMeta(0, 0, 0, Members(())), [], 0, 0, [], []), applier)
 
-    def lead_back(self) -> None:
-        """Let the nodes that should lead do so."""
+    def look_at_groups(self) -> None:
+        """Find the groups that this node leads and that lack a replica, or that another node should lead."""
         for group, queue in self._catalog.by_group.items():
-            if queue.settled and queue.lead != self._exchange.node_id:
-                replica = self._exchange.replicas.get(group)
-                if isinstance(replica, Replica) and replica.raft.is_leader:
-                    replica.lead_back(queue.lead)
+            replica = self._exchange.replicas.get(group)
+            if not queue.settled or not isinstance(replica, Replica) or not replica.raft.is_leader:
+                continue
+            if len(replica.raft.members.voters) < len(queue.replicas):
+                self._incomplete[group] = None
+            elif queue.lead != self._exchange.node_id:
+                replica.lead_back(queue.lead)
 
     def change_replicas(self) -> list[OrderedQueue]:
         """Let the groups that this node leads take a step to their replicas. Returns those that have them now."""
@@ -460,20 +468,35 @@ class Hosting(StorageListener):
             replica = self._exchange.replicas.get(int(queue.group))
             if isinstance(replica, Replica) and replica.raft.is_leader and replica.change_to(queue.replicas):
                 settled.append(queue)
+        for group in list(self._incomplete):
+            self._complete(group)
         founders = self._exchange.replicas.get(CATALOG_GROUP)
         if isinstance(founders, Replica):
             self.founders = founders.raft.members
             if founders.raft.is_leader and self._catalog.members:
                 founders.change_to(self._catalog.members)
-            elif not founders.raft.is_leader and self._catalog.members and self.identity not in self._catalog.members:
+            elif not founders.raft.is_leader and self.leaves_group_0:
                 self._leave_group_0(founders)
         return settled
+
+    def _complete(self, group: int) -> None:
+        """Let a group whose replica was damaged take a step to all its replicas."""
+        queue = self._catalog.by_group.get(group)
+        replica = self._exchange.replicas.get(group)
+        if (
+            queue is None
+            or not queue.settled
+            or not isinstance(replica, Replica)
+            or not replica.raft.is_leader
+            or replica.change_to(queue.replicas)
+        ):
+            del self._incomplete[group]
 
     @property
     def leaves_group_0(self) -> bool:
         """Whether the replica of group 0 here must go. It may not hear that it was removed, as nobody sends it that."""
         members = self._catalog.members
-        return self.is_founder and bool(members) and self.identity not in members
+        return self._opened and self.is_founder and bool(members) and self.identity not in members
 
     def _leave_group_0(self, founders: Replica) -> None:
         """End the replica of group 0 when it was removed from its members."""
@@ -482,37 +505,11 @@ class Hosting(StorageListener):
 
     def was_removed(self, catalog: Catalog, members: Members) -> bool:
         """Whether a newer catalog says that this node has no replica of group 0 any more. If so, it is ended."""
-        if not catalog.members or self.identity in catalog.members or members.has(self.identity):
+        wanted = catalog.members
+        if not self._opened or not wanted or self.identity in wanted or members.has(self.identity):
             return False
         self._end(CATALOG_GROUP)
         return True
-
-    def hand_over(self) -> int:
-        """Let other nodes lead the groups that this one leads. Returns how many it still leads that others could."""
-        left = 0
-        for replica in self._exchange.replicas.values():
-            if isinstance(replica, Replica) and replica.raft.is_leader and len(replica.raft.members.voters) > 1:
-                left += 1
-                replica.hand_over()
-        return left
-
-    def heard_voters(self, replica: Replica) -> tuple[int, Members]:
-        """How many voters of a group are there, this node included, and the members of the group."""
-        members = replica.raft.members
-        heard = [voter for voter in members.voters if voter == self.identity or self.liveness.heard(voter)]
-        return len(heard), members
-
-    def losing(self) -> list[int]:
-        """The groups that would have no majority if this node stopped; those with one replica are not meant."""
-        found: list[int] = []
-        for group, replica in self._exchange.replicas.items():
-            if not isinstance(replica, Replica) or len(replica.raft.members.voters) == 1:
-                continue
-            members = replica.raft.members
-            others = [voter for voter in members.voters if voter != self.identity and self.liveness.heard(voter)]
-            if members.is_voter(self.identity) and len(others) < members.quorum:
-                found.append(group)
-        return found
 
     # --- other nodes --------------------------------------------------------------------------------------------------
 
@@ -520,13 +517,15 @@ class Hosting(StorageListener):
         """Messages for a replica arrived."""
         replica = self._exchange.replicas.get(int(group))
         if replica is None and messages and messages[0].to == self.identity:
+            self._damaged.take(int(group), messages[0])
             replica = self._join(int(group), messages[0])
             if replica is None and group > self._catalog.last_group:
                 self._early.keep(group, messages, self._exchange.state.now_ms)
-        if not isinstance(replica, Replica) or not messages:
+        if not isinstance(replica, Replica) or not messages or is_left(messages[0]):
             return
         if is_out_of_service(messages[0]):
             replica.lost(messages[0])
+            self._incomplete[int(group)] = None
         elif replica.epoch == 0 or not self._is_from_before(replica, node_of(messages[0].sender)):
             replica.take_messages(messages)
 

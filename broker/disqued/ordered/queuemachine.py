@@ -14,13 +14,13 @@ from typing import Final
 from mypy_extensions import i64, mypyc_attr
 
 from disqued.bus import kinds
+from disqued.ordered.applier import Applier
 from disqued.ordered.catalog import OrderedQueue, decode_queue
 from disqued.ordered.counters import BODIES_READ, DELIVERED_REMOTELY, STALE_CLAIMS
 from disqued.ordered.delivered import Delivered
 from disqued.ordered.deliverypayload import pack_delivery, pack_wake
 from disqued.ordered.exchange import Exchange, node_of
 from disqued.ordered.reading import Reading, unpack_question
-from disqued.ordered.replica import Applier
 from disqued.ordered.results import pack
 from disqued.ordered.storage import TO_DELIVER, Storage
 from disqued.orderedqueue import commands
@@ -93,7 +93,7 @@ class QueueMachine(Applier):
         self.queue = queue
         self.group: i64 = queue.group
         options = QueueOptions(queue.name, single=queue.options.single, prefetch=queue.options.prefetch)
-        self.machine = Machine(options)
+        self.machine: Machine = Machine(options)
         self._leads: bool = False
         self._lost: set[bytes] = set()
         """Replicas that are out of service."""
@@ -222,6 +222,10 @@ class QueueMachine(Applier):
         if replica not in self._lost:
             self._lost.add(replica)
             self._wake(node_of(replica))
+
+    def members_changed(self, voters: tuple[bytes, ...]) -> None:
+        """A replica that was out of service and was removed hands out jobs when it comes back."""
+        self._lost.intersection_update(voters)
 
     def found_replica(self, replica: bytes) -> None:
         """The replica hands out jobs again."""

@@ -11,14 +11,16 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64
 
 from disqued.bus import kinds
 from disqued.core.timers.alarm import Alarm
 from disqued.errors import ReplyError
+from disqued.ordered.applier import Applier
 from disqued.ordered.changing import DONE as DONE_CHANGING
-from disqued.ordered.changing import LEAD_AGAIN_MS, has_caught_up, lags, lead_back, next_step
+from disqued.ordered.changing import LEAD_AGAIN_MS, Changing, lags
 from disqued.ordered.counters import COMMIT_TIME, ELECTIONS, PROPOSALS
+from disqued.ordered.damagemessages import has_left
 from disqued.ordered.exchange import Exchange, GroupReplica, node_of
 from disqued.ordered.payload import pack_answered
 from disqued.ordered.requests import COMMAND, DONE, NOT_LEADER, READ, REFUSED, UNKNOWN
@@ -64,69 +66,6 @@ class Question:
         self.rounds: i64 = 0
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
-class Applier:
-    """The machine of a group, and what the room does with its effects."""
-
-    eager: bool = False
-    """Whether the other replicas must learn at once what is committed, because they have consumers."""
-    doubts_nodes: bool = False
-    """Whether the leader must look again which nodes are there (`watch_nodes`): it may have looked too early."""
-    returning: i64 = 0
-    """How many clients were answered that probably propose the next command at once, since the leader looked last."""
-
-    def apply(self, entry: Entry, *, leads: bool, wanted: bool) -> bytes:
-        """Apply a command. Returns the result for the node that proposed it, if it is `wanted`."""
-        raise NotImplementedError
-
-    def read(self, question: bytes, entries: dict[int, Entry]) -> tuple[bytes, list[int]]:
-        """The answer to a question, and the indexes of entries that must be read first. Raises ReplyError.
-
-        `entries` are those that were read for it already. While some are missing, the answer is of no use.
-        """
-        raise NotImplementedError
-
-    def snapshot(self) -> bytes:
-        """The state of the machine."""
-        raise NotImplementedError
-
-    def needed(self) -> list[int]:
-        """The indexes of the entries whose bodies the state needs, ascending."""
-        return []
-
-    def restore(self, state: bytes) -> None:
-        """Replace the state of the machine."""
-        raise NotImplementedError
-
-    def led(self, *, leads: bool, leader: bytes) -> None:
-        """Another node leads the group now (empty: none), or this one does (`leads`)."""
-
-    def lost_replica(self, replica: bytes) -> None:
-        """Another replica is out of service, although its node is there."""
-
-    def found_replica(self, replica: bytes) -> None:
-        """Another replica is heard again."""
-
-    def end(self) -> None:
-        """The replica of the machine stops."""
-
-    def watch_nodes(self) -> list[bytes]:
-        """The commands to propose because nodes are gone or have returned, while this node leads."""
-        return []
-
-    def deadline_ms(self) -> i64:
-        """When `due` wants to be called while this node leads; 0 for never."""
-        return 0
-
-    def due(self) -> bytes:
-        """The deadline has come: the command to propose."""
-        raise NotImplementedError
-
-    def body_read(self, entries: list[Entry]) -> None:
-        """Entries that the machine asked for were read from the disk."""
-        raise NotImplementedError
-
-
 class _Wake(Alarm):
     """Wakes a replica."""
 
@@ -169,6 +108,7 @@ class Replica(GroupReplica):
         self._to_apply: dict[int, Entry] = {}
         """Committed entries that were read from the disk."""
         self._transfers = Transfers(exchange, storage, raft, self)
+        self._changing = Changing(exchange, raft)
         self._installing: i64 | None = None
         """The index of a received snapshot that is being written."""
         self._persisted: i64 = 0
@@ -273,10 +213,13 @@ class Replica(GroupReplica):
         self._exchange.at_turn_end(self)
 
     def lost(self, message: Message) -> None:
-        """The replica that sent this is out of service: it leads no more, and hands out no jobs."""
+        """The replica that sent this is damaged: it leads no more, hands out no jobs, and must leave the group."""
         if self.raft.leader == message.sender:
             self.take_messages([message])
-        self.applier.lost_replica(message.sender)
+        if self.raft.members.has(message.sender):
+            self.applier.lost_replica(message.sender)
+        if self._changing.has_left(message.sender):
+            self._exchange.add_messages(self.group, [has_left(message, self.raft.term)])
 
     def persisted(self, ticket: i64) -> None:
         """The writes of a batch are synced. While a snapshot is installed, which takes several turns, none counts."""
@@ -372,7 +315,7 @@ class Replica(GroupReplica):
         """Take the next step to the replicas that the group must have; True if it has them. Only the leader does."""
         if not self.raft.is_confirmed:
             return False
-        outcome = next_step(self.raft, wanted, self._exchange.state.now_ms)
+        outcome = self._changing.next_step(wanted)
         self._exchange.at_turn_end(self)
         return outcome == DONE_CHANGING
 
@@ -383,10 +326,7 @@ class Replica(GroupReplica):
 
     def hand_over(self) -> None:
         """Let another replica lead."""
-        now_ms = self._exchange.state.now_ms
-        for voter in self.raft.members.voters:
-            if voter != self.raft.replica and has_caught_up(self.raft, voter) and not self.raft.transfer(voter, now_ms):
-                break
+        self._changing.hand_over(self.raft.members.voters)
         self._exchange.at_turn_end(self)
 
     def lead_back(self, lead: bytes) -> None:
@@ -394,7 +334,7 @@ class Replica(GroupReplica):
         now_ms = self._exchange.state.now_ms
         if self.raft.is_confirmed and now_ms - self._led_ms >= LEAD_AGAIN_MS:
             self._led_ms = now_ms
-            lead_back(self._exchange, self.raft, lead, now_ms)
+            self._changing.lead_back(lead)
             self._exchange.at_turn_end(self)
 
     # --- snapshots ----------------------------------------------------------------------------------------------------
@@ -491,6 +431,7 @@ class Replica(GroupReplica):
         if not leads or self._led_ms == 0:
             self._led_ms = self._exchange.state.now_ms if leads else 0
         self._exchange.members[int(self.group)] = self.raft.members.all
+        self.applier.members_changed(self.raft.members.voters)
         self._due_ms = 0
         self.applier.led(leads=leads, leader=node_of(self.raft.leader))
         self._exchange.leaders[int(self.group)] = node_of(self.raft.leader)

@@ -37,6 +37,7 @@ from disqued.ordered.jobids import group_of, index_of
 from disqued.ordered.leading import Leading
 from disqued.ordered.payload import NO_CATALOG, Beat, Told, pack_beat, pack_catalog
 from disqued.ordered.steering import Steering
+from disqued.ordered.stopping import hand_over, losing
 from disqued.raft.members import Members
 
 NAME: Final = "ordered"
@@ -163,7 +164,7 @@ class OrderedRoom(Room):
     def leaving_changed(self) -> None:
         """This node begins to leave: it leads nothing any more."""
         if self.state.view.leaving:
-            self.hosting.hand_over()
+            hand_over(self.exchange)
 
     def still_needed(self) -> str:
         """Replicas must move to other nodes."""
@@ -179,12 +180,12 @@ class OrderedRoom(Room):
 
         The caller is about to stop the node, so it begins to hand over what it leads.
         """
-        losing = self.hosting.losing()
-        if losing:
-            queue = self.catalog.by_group.get(losing[0])
+        lost = losing(self.exchange, self.hosting.liveness)
+        if lost:
+            queue = self.catalog.by_group.get(lost[0])
             name = "the catalog" if queue is None else shown(queue.name)
-            return f"{len(losing)} ordered queues would have no majority, one of them is {name}"
-        left = self.hosting.hand_over()
+            return f"{len(lost)} ordered queues would have no majority, one of them is {name}"
+        left = hand_over(self.exchange)
         return f"{left} ordered queues are led here and are being handed over" if left else ""
 
     def peer_restarted(self, peer: Peer) -> None:

@@ -28,7 +28,7 @@ from disqued.ordered.placement import Nodes, Plan, balance, extended, planned, r
 from disqued.ordered.requests import Unanswered
 
 LEAD_MS: Final = 5000
-"""How often leaders look whether other nodes should lead their groups."""
+"""How often leaders look whether other nodes should lead their groups, and whether replicas are missing."""
 LOOK_MS: Final = 2000
 """How often the leader of group 0 looks."""
 ABSENT_MS: Final = 30_000
@@ -62,7 +62,7 @@ class Steering:
                 self._submit(pack_settled(queue))
         if now_ms - self._lead_ms >= LEAD_MS:
             self._lead_ms = now_ms
-            self._hosting.lead_back()
+            self._hosting.look_at_groups()
         if self._hosting.leads_group_0 and now_ms - self._looked_ms >= LOOK_MS:
             self._looked_ms = now_ms
             self._look(beats, candidates)
@@ -80,13 +80,13 @@ class Steering:
         if seen == self._seen:
             return
         self._seen = None
-        members = replaced(self._hosting.founders.voters, b"", nodes)
+        members = replaced(self._catalog.members or self._hosting.founders.voters, b"", nodes)
         if quiet:
             members = without_leaving(members, nodes)
         members = extended(members, b"", self._catalog.seats, nodes)
+        if sorted(members) != sorted(self._catalog.members):
+            self._submit(pack_members(members))
         if sorted(members) != sorted(self._hosting.founders.voters):
-            if sorted(members) != sorted(self._catalog.members):
-                self._submit(pack_members(members))
             return
         changes = repairs(self._catalog, nodes)
         if not changes and quiet:

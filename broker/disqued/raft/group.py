@@ -113,6 +113,11 @@ class Group:
         return self._core.log.members
 
     @property
+    def changes_members(self) -> bool:
+        """Whether the newest members are not known to be committed."""
+        return self._core.log.members_index > self._core.committed
+
+    @property
     def snapshot(self) -> SnapshotMeta:
         """The snapshot that the log begins with."""
         return self._core.log.snapshot

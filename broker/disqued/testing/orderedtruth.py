@@ -20,11 +20,12 @@ from collections.abc import Callable
 from typing import Final
 
 from disqued.node import Node
+from disqued.ordered.applier import Applier
 from disqued.ordered.catalog import CATALOG_GROUP
 from disqued.ordered.catalogmachine import CatalogMachine
 from disqued.ordered.exchange import GroupReplica, node_of
 from disqued.ordered.queuemachine import QueueMachine
-from disqued.ordered.replica import Applier, Replica
+from disqued.ordered.replica import Replica
 from disqued.ordered.room import ordered_of
 from disqued.orderedqueue import commands
 from disqued.orderedqueue.add import ADD, add_head
@@ -308,6 +309,10 @@ class WatchedApplier(Applier):
             self._group.leads(self._replica.raft.replica, int(self._replica.raft.term))
         self.inner.led(leads=leads, leader=leader)
         self.eager = self.inner.eager
+
+    def members_changed(self, voters: tuple[bytes, ...]) -> None:
+        """Pass it on."""
+        self.inner.members_changed(voters)
 
     def lost_replica(self, replica: bytes) -> None:
         """Pass it on."""
