@@ -11,6 +11,13 @@ from disqued.testing.cluster import Member
 from ordered.story import Story, bodies
 
 
+@pytest.fixture
+def story() -> Story:
+    story = Story()
+    story.new()
+    return story
+
+
 def damage(node: Member, body: bytes) -> None:
     """Damage the body of the only job on the disk of a node. It is not in the cache, so it will be read."""
     for name, data in node.host.disk.files.items():
@@ -177,15 +184,44 @@ def test_the_damaged_replica_of_a_queue_with_two_comes_back() -> None:
 
 
 @pytest.mark.parametrize("leads", [True, False])
-def test_a_damaged_replica_of_the_catalog_comes_back(leads: bool) -> None:
-    story = Story()
-    story.new()
+def test_a_damaged_replica_of_the_catalog_comes_back(story: Story, leads: bool) -> None:
     leader = next(node for node in story.nodes if story.room(node).hosting.leads_group_0)
     node = leader if leads else next(node for node in story.nodes if node is not leader)
     story.room(node).hosting.group_damaged(CATALOG_GROUP, "damaged by the test")
     story.cluster.until(lambda: is_voter(story, node, CATALOG_GROUP))
     next(other for other in story.nodes if other is not node).crash()
     assert story.call(node, "QNEW", "other", "ORDERED", "REPLICAS", 1) == b"OK"
+
+
+def test_a_damaged_replica_of_the_catalog_does_not_begin_when_it_is_told_to_begin_with_the_others(story: Story) -> None:
+    """A founder that starts again without a leader repeats that (simulation seed 108 of the mix "rot")."""
+    node = story.nodes[1]
+    for other in story.nodes:
+        story.cluster.cut(node, other)
+    hosting = story.room(node).hosting
+    hosting.group_damaged(CATALOG_GROUP, "damaged by the test")
+    hosting.found(hosting.founders)
+    assert CATALOG_GROUP not in story.replicas(node)
+    story.cluster.heal()
+    story.cluster.until(lambda: is_voter(story, node, CATALOG_GROUP))
+
+
+def test_a_damaged_copy_of_the_catalog_is_written_again() -> None:
+    """It stayed damaged, and whenever the node started again it had to wait until others told it the catalog."""
+    story = Story(4)
+    story.new()
+    node = next(node for node in story.nodes if CATALOG_GROUP not in story.replicas(node))
+    story.cluster.run(seconds=3)
+    node.crash()
+    damage(node, story.room(node).catalog.encode())
+    node.restart()
+    story.cluster.run(seconds=3)
+    for other in story.nodes:
+        if other is not node:
+            other.crash()
+    node.restart()
+    story.cluster.run(seconds=1)
+    assert b"q" in story.room(node).catalog.by_name
 
 
 def test_an_answer_about_an_earlier_damage_does_not_let_a_replica_begin(uncached: Story) -> None:

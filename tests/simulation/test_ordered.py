@@ -24,6 +24,14 @@ def test_ordered_queues_keep_their_promises(seed: int) -> None:
     assert result.deliveries > 20
 
 
+@pytest.mark.parametrize("seed", [21, 108])
+def test_damaged_replicas_come_back(seed: int) -> None:
+    """In seed 108, a replica of the catalog began from nothing while it was a voter."""
+    result = run(seed, "rot")
+    assert result.rare["replica damaged"] > 0
+    assert result.rare["damaged replica began again"] > 0
+
+
 def test_a_seed_repeats_exactly() -> None:
     assert simulate(5, seconds=1).digest == simulate(5, seconds=1).digest
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from disqued.core.host.host import Host
 from disqued.ordered.catalog import Catalog
 from disqued.raft.hardstate import HardState
 from disqued.raft.members import Members
@@ -31,6 +32,7 @@ class CatalogCopy:
         self._catalog = catalog
         self._version: i64 = 0
         """The version in the log."""
+        self._damaged = False
 
     def begin(self, log: RaftLog) -> None:
         """Write something, so that the files of the log are there."""
@@ -40,6 +42,12 @@ class CatalogCopy:
         """The log has a copy of this version."""
         self._version = version
 
+    def damaged(self, host: Host, why: str) -> None:
+        """The copy cannot be read: another one must be written."""
+        host.log("warning", f"The copy of the catalog is damaged, another one will be written: error={why}")
+        self._version = 0
+        self._damaged = True
+
     def is_due(self, *, changes: bool) -> bool:
         """Whether the catalog must be copied: now that it `changes`, or regularly."""
         small = len(self._catalog.by_group) <= SMALL_QUEUES
@@ -47,6 +55,9 @@ class CatalogCopy:
 
     def write(self, log: RaftLog, founders: Members) -> None:
         """Write the catalog, and the members of group 0."""
+        if self._damaged:
+            self._damaged = False
+            log.remove_group(COPY_GROUP)
         self._version = self._catalog.version
         log.install_snapshot(COPY_GROUP, self._version, 1, founders.encode(), self._catalog.encode())
 

@@ -225,7 +225,10 @@ class Hosting(StorageListener):
 
     def group_damaged(self, group: i64, why: str) -> None:
         """Stop a replica whose records cannot be read."""
-        self._damaged.add(int(group), why)
+        if group == COPY_GROUP:
+            self._copy.damaged(self._exchange.state.host, why)
+        else:
+            self._damaged.add(int(group), why)
 
     def writes_refused(self, why: str) -> None:
         """Note that the disk takes no writes."""
@@ -265,7 +268,7 @@ class Hosting(StorageListener):
         """Begin the replica of group 0; the log is open."""
         self.founders = members
         self._exchange.members[CATALOG_GROUP] = members.voters
-        if self.is_founder or not members.has(self.identity):
+        if self.is_founder or self._damaged.has(CATALOG_GROUP) or not members.has(self.identity):
             return
         self._begin(CATALOG_GROUP, members, self._catalog_machine(), leads=members.voters[0] == self.identity)
 

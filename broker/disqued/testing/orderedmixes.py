@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from disqued.ordered.hosting import FILES
 from disqued.ordered.replica import Replica
 from disqued.ordered.room import ordered_of
 from disqued.testing import diskfaults as disks
@@ -62,6 +63,18 @@ def lost_disk(faults: Faults) -> Undo | None:
     return undo
 
 
+def bit_rot(faults: Faults) -> Undo | None:
+    """Bits change in the log of one node. It is always the same: its queues have a majority without it."""
+    member = faults.world.cluster.members[1]
+    chance = faults.chance
+    files = {name: len(data) for name, data in member.host.disk.files.items() if name.startswith(FILES) and data}
+    if not files:
+        return None
+    for name in chance.choices(list(files), list(files.values()), k=chance.choice((1, 3, 20))):
+        member.host.disk.flip(name, chance.randrange(8 * files[name]))
+    return lambda: None
+
+
 def lossy(faults: Faults) -> Undo:
     """A tenth of the frames that nodes repeat are lost. Requests are lost with their connection only (`resets`)."""
     chance = faults.chance
@@ -113,6 +126,7 @@ MIXES: Final[dict[str, tuple[Fault, ...]]] = {
     "clocks": (faults.stop_process, faults.high_latency, faults.kill, transfer, faults.move_clock),
     "empty": (lost_disk, faults.resets, faults.high_latency, compaction, transfer),
     "all": (*_NETWORK, *_SLOW, *_CRASHES, *_DISKS, disks.power_cut, compaction, transfer, faults.move_clock),
+    "rot": (bit_rot, bit_rot, faults.kill, faults.power_off, faults.resets, faults.isolation, compaction, transfer),
 }
 """By name."""
 

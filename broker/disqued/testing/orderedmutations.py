@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from disqued.ordered.agents import Agent
+from disqued.ordered.damaged import DamagedReplicas
 from disqued.ordered.queuemachine import QueueMachine
 from disqued.ordered.replica import Replica
 from disqued.ordered.requests import GroupClient, Request
@@ -24,6 +25,8 @@ from disqued.orderedqueue.machine import Machine
 from disqued.orderedqueue.state import State
 from disqued.raft.batch import Batch
 from disqued.raft.entry import Entry
+from disqued.raft.message import Message
+from disqued.raftlog.log import RaftLog
 
 
 @dataclass(frozen=True)
@@ -143,6 +146,14 @@ def _any_process(self: Agent, job: Any) -> None:
     _assigned(self, job)
 
 
+def _begin_at_once(self: DamagedReplicas, group: int, message: Message, log: RaftLog) -> bool:
+    """Let a damaged replica begin from nothing although it is a voter."""
+    del message
+    if self.has(group):
+        self._remove(group, log)
+    return True
+
+
 MUTATIONS: Final[dict[str, Mutation]] = {
     "two-deliver": Mutation(
         "the leader sends jobs also to consumers whose nodes have replicas",
@@ -176,6 +187,11 @@ MUTATIONS: Final[dict[str, Mutation]] = {
     ),
     "former-process": Mutation(
         "a node hands out again what it handed out before its restart", "crashes", ((Agent, "assigned", _any_process),)
+    ),
+    "damaged-votes": Mutation(
+        "a damaged replica begins from nothing while it is a voter",
+        "rot",
+        ((DamagedReplicas, "begins", _begin_at_once),),
     ),
 }
 """By name."""

@@ -63,6 +63,11 @@ LATE_COMMAND_MS: Final = 15_000
 STEP_MS: Final = 250
 _BUSY: Final = frozenset({"RAFT", "RAFTSNAP", "PROPOSE", "PROPOSED", "DELIVER", "CATALOG", "CATALOGASK", "FOUND"})
 """The messages of ordered queues that idle nodes do not send."""
+_LOGGED: Final = {
+    "replica damaged": "is damaged and out of service",
+    "damaged replica began again": "was damaged and begins from nothing",
+}
+"""What is counted by lines in the logs of nodes."""
 
 
 @dataclass
@@ -324,6 +329,8 @@ class OrderedSimulation:
                 applied = [int(replica.applied) for replica in self._replicas(group)]
                 if len(set(applied)) > 1:
                     self._violate(f"replicas of {self.truth.group(group)} stay behind: {applied}")
+                elif not self._is_complete(group):
+                    self._violate(f"{self.truth.group(group)} has lost a replica, and {len(applied)} are left")
         end_ms = self._now_ms + QUIET_WITHIN_S * 1000
         while not self._seen_enough:
             before = Counter(self._busy)
@@ -339,9 +346,19 @@ class OrderedSimulation:
         for group in self._groups():
             replicas = self._replicas(group)
             last = {int(replica.raft.last) for replica in replicas}
-            if len(last) > 1 or {int(replica.applied) for replica in replicas} != last:
+            if len(last) > 1 or {int(replica.applied) for replica in replicas} != last or not self._is_complete(group):
                 return False
         return True
+
+    def _is_complete(self, group: int) -> bool:
+        """Whether the replicas that the catalog names are in service and vote."""
+        leader = self._leader(group)
+        if leader is None:
+            return False
+        catalog = room(self.cluster.members[0].node).catalog
+        wanted = catalog.by_group[group].replicas if group in catalog.by_group else catalog.members
+        voters = [replica.raft.replica for replica in self._replicas(group)]
+        return sorted(wanted) == sorted(voters) == list(leader.raft.members.voters) and not leader.raft.members.learners
 
     def _check_histories(self) -> None:
         for queue in self.load.queues if not self._seen_enough else ():
@@ -373,6 +390,9 @@ class OrderedSimulation:
     def _result(self, real_s: float) -> Result:
         history = self.history
         network = self.cluster.network
+        lines = [text for member in self.cluster.members for _, text in member.host.log_lines]
+        for name, text in _LOGGED.items():
+            history.rare[name] += sum(text in line for line in lines)
         return Result(
             seed=self.seed,
             mix=self.mix,
