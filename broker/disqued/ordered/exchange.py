@@ -24,6 +24,9 @@ from disqued.raft.message import Message
 
 NODE_BYTES: Final = 40
 INCARNATION_BYTES: Final = 8
+_NUMBER_BYTES: Final = 4
+_NUMBER_BITS: Final = 30
+"""Requests are counted from a number of 4 bytes drawn by chance, shifted by so many bits."""
 SILENT_MS: Final = 1000
 """A node that was not heard for this time may be gone: requests to it are sent to others, and elections begin."""
 
@@ -136,6 +139,7 @@ class Exchange:
         self.later: list[TurnWork] = []
         """What continues in the next turn, because this one has done enough."""
         self._number: i64 = 0
+        """The number of the last request; 0 before the first one."""
         self._work: list[TurnWork] = []
         self._out: dict[tuple[bytes, int], list[bytes]] = {}
         """Parts of payloads, by node and message."""
@@ -146,7 +150,13 @@ class Exchange:
         return self.state.view.node_id
 
     def next_number(self) -> i64:
-        """The number of a new request of this node."""
+        """The number of a new request of this node.
+
+        The first one is drawn by chance, so that an answer to the process before the last restart, which may come
+        late, has no number of this one.
+        """
+        if self._number == 0:
+            self._number = int.from_bytes(self.state.host.random_bytes(_NUMBER_BYTES), "big") << _NUMBER_BITS
         self._number += 1
         return self._number
 
