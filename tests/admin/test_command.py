@@ -22,7 +22,7 @@ monitor 1 readonly admin | debug -2 admin | config -2 readonly admin | cluster -
 client -2 readonly admin | slowlog -2 readonly | time 1 readonly fast | command 0 readonly loading
 latency -2 readonly admin loading | hello -1 readonly fast | addjob -4 write denyoom fast | getjob -2 write fast
 ackjob -1 write fast | fastack -1 write fast | deljob -1 write fast | show 2 readonly fast | loadjob 2 write
-bgrewriteaof 1 readonly admin | qlen 2 readonly fast | qpeek 3 readonly | qstat 2 readonly fast | qscan -1 readonly
+bgrewriteaof 1 readonly admin | qlen -2 readonly fast | qpeek 3 readonly | qstat 2 readonly fast | qscan -1 readonly
 jscan -1 readonly | enqueue -1 write denyoom fast | nack -1 write denyoom fast | dequeue -1 write fast
 working -2 write fast | pause -3 readonly fast | acl -2 admin loading | backup -2 readonly admin
 qconf -3 write | addto -5 write denyoom fast | newid -1 readonly fast | movejob -4 write denyoom
@@ -33,7 +33,7 @@ qnew -3 write denyoom
 qdrop -2 write
 qtype 2 readonly fast
 """
-"""Of the original, and those that are ours; AUTH, HELLO and WORKING take more words here."""
+"""Of the original, and those that are ours; AUTH, HELLO, QLEN and WORKING take more words here."""
 ROWS = [row.split() for line in TABLE.strip().splitlines() for row in line.split("|")]
 
 

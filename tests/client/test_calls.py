@@ -95,6 +95,7 @@ WORDS: dict[str, tuple[Call[Any], tuple[object, ...]]] = {
     "working": (calls.working(ID), ("WORKING", ID)),
     "show": (calls.show(ID), ("SHOW", ID)),
     "qlen": (calls.qlen("q"), ("QLEN", "q")),
+    "qlen exact": (calls.qlen("q", exact=True), ("QLEN", "q", "EXACT")),
     "qpeek": (calls.qpeek("q", -3), ("QPEEK", "q", -3)),
     "qstat": (calls.qstat("q"), ("QSTAT", "q")),
     "ack-result": (calls.ack("D-1", claim=7, result="42"), ("ACKJOB", "D-1", "CLAIM", 7, "RESULT", "42")),

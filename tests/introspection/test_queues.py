@@ -21,6 +21,12 @@ def test_the_length_is_the_number_of_waiting_jobs(client: LocalClient) -> None:
     assert ask(client, "QLEN", "mail") == 2
 
 
+def test_only_ordered_queues_are_counted_exactly(client: LocalClient) -> None:
+    refusal = b"-ERR EXACT is for ordered queues; the jobs of this queue are counted on each node alone\r\n"
+    assert client.raw("QLEN", "mail", "EXACT") == refusal
+    assert client.raw("QLEN", "mail", "QUICKLY") == b"-ERR syntax error\r\n"
+
+
 def test_asking_does_not_make_a_queue(client: LocalClient) -> None:
     assert client.raw("QLEN", "nobody") == b":0\r\n"
     assert client.raw("QPEEK", "nobody", 1) == b"*0\r\n"

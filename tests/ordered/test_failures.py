@@ -61,6 +61,33 @@ def test_the_minority_follows_when_it_is_back(story: Story) -> None:
     assert story.take(leader, 9) == [b"%d" % number for number in range(5)]
 
 
+def test_qlen_exact_is_not_answered_by_a_leader_that_was_replaced(story: Story) -> None:
+    """QLEN may be, for a second."""
+    former = story.leader()
+    others = story.followers()
+    story.add(former, "first")
+    for other in others:
+        story.cluster.cut(former, other)
+        story.cluster.cut(other, former)
+    story.cluster.run(milliseconds=500)
+    assert story.call(former, "QLEN", "q", within_s=0.2) == 1
+    exact = story.send(former, "QLEN", "q", "EXACT")
+    story.cluster.run(seconds=2)
+    story.add(others[0], "second")
+    assert exact.waits
+    story.cluster.heal()
+    assert exact.reply() == 2
+    assert [story.call(node, "QLEN", "q", "EXACT") for node in story.nodes] == [2, 2, 2]
+
+
+def test_two_nodes_may_ask_for_the_same_confirmation(story: Story) -> None:
+    """A request was known by its number alone, although each node counts its own."""
+    for node in story.followers():
+        story.room(node).exchange._number = 7
+    asked = [story.send(node, "QLEN", "q", "EXACT") for node in story.followers()]
+    assert [one.reply() for one in asked] == [0, 0]
+
+
 def test_an_add_whose_leader_dies_is_answered_as_unknown_or_done(story: Story) -> None:
     leader = story.leader()
     follower = story.followers()[0]

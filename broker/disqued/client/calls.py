@@ -301,9 +301,12 @@ def show(job_id: str) -> Call[JobDetails | None]:
     return Call(("SHOW", job_id), replies.optional(replies.job_details), repeat=True)
 
 
-def qlen(queue: str) -> Call[int]:
-    """Return the number of jobs in the queue on this node (Disque command QLEN)."""
-    return Call(("QLEN", queue), replies.integer, repeat=True)
+def qlen(queue: str, *, exact: bool = False) -> Call[int]:
+    """Return the number of jobs in the queue on this node (Disque command QLEN).
+
+    An ordered queue is counted by its leader; with `exact` after a majority has confirmed that it still leads.
+    """
+    return Call(("QLEN", queue, *(("EXACT",) if exact else ())), replies.integer, repeat=True)
 
 
 def qpeek(queue: str, count: int = 10) -> Call[list[Job]]:

@@ -8,11 +8,12 @@ from disqued.core.clients.session import Session
 from disqued.core.queues.queue import PAUSED_IN, PAUSED_OUT
 from disqued.core.runtime.state import NodeState
 from disqued.errors import CommandSyntaxError
+from disqued.introspection.qlen import require_exact
 from disqued.ordered.catalog import OrderedQueue
 from disqued.ordered.jobids import group_of, index_of
 from disqued.ordered.reading import PAUSES, pack_question
 from disqued.ordered.replica import Replica
-from disqued.ordered.requests import COMMAND, READ
+from disqued.ordered.requests import COMMAND, EXACT, READ
 from disqued.ordered.room import ordered_of
 from disqued.ordered.waiting import ClientRequest, Waiting
 from disqued.orderedqueue.commands import encode_pause
@@ -22,25 +23,30 @@ TIMEOUT_MS: Final = 10_000
 _ADDS: Final = {b"IN": PAUSED_IN, b"OUT": PAUSED_OUT, b"ALL": PAUSED_IN | PAUSED_OUT}
 
 
-def _ask(state: NodeState, session: Session, queue: OrderedQueue, words: list[bytes]) -> None:
+def _ask(state: NodeState, session: Session, queue: OrderedQueue, words: list[bytes], kind: int = READ) -> None:
     """Have the leader answer."""
     room = ordered_of(state)
     waiting = Waiting(state, session)
     waiting.begin()
     deadline_ms = state.now_ms + TIMEOUT_MS
-    request = ClientRequest(room, waiting, queue.name, READ, pack_question(words), deadline_ms, repeated=True)
+    request = ClientRequest(room, waiting, queue.name, kind, pack_question(words), deadline_ms, repeated=True)
     room.clients.client(queue.group).submit(request)
 
 
 def about_queue(state: NodeState, session: Session, args: list[bytes]) -> bool:
     """QLEN and QSTAT. The node that leads the queue replies at once, unless an earlier reply to the client is missing.
 
-    So these commands can be part of a query of another member, which does not wait.
+    So these commands can be part of a query of another member, which does not wait. A leader that was cut off may reply
+    until it notices, after a second; with EXACT the reply has everything that was answered before.
     """
     room = ordered_of(state)
     queue = room.catalog.by_name.get(args[1])
     if queue is None:
         return False
+    if len(args) > 2:
+        require_exact(args)
+        _ask(state, session, queue, args, EXACT)
+        return True
     replica = room.exchange.replicas.get(int(queue.group))
     if session.blocked is None and isinstance(replica, Replica) and replica.raft.is_leader:
         answer, _ = replica.applier.read(pack_question(args), {})

@@ -96,8 +96,9 @@ class Replica(GroupReplica):
         """By the index of their entries."""
         self._questions: list[Question] = []
         """Those that wait for the disk."""
-        self._reads: dict[int, tuple[bytes, int]] = {}
-        """The node that waits for a confirmed read, and the number of its request, by token."""
+        self._reads: dict[int, Question] = {}
+        """Those that wait until a majority has confirmed that this node leads, by token; PING asks nothing."""
+        self._token: i64 = 0
         self._confirmed: deque[tuple[i64, i64]] = deque()
         """Confirmed reads: the token, and the index that must be applied first."""
         self._led_ms: i64 = 0
@@ -138,12 +139,14 @@ class Replica(GroupReplica):
         if not self.raft.is_leader:
             self._not_leader(origin, number)
             return
+        question = Question(origin, number, data)
         if kind == READ:
-            self._read(Question(origin, number, data))
+            self._read(question)
             return
-        self._reads[int(number)] = (origin, int(number))
-        if not self.raft.read(number, self._exchange.state.now_ms):
-            del self._reads[int(number)]
+        self._token += 1
+        self._reads[int(self._token)] = question
+        if not self.raft.read(self._token, self._exchange.state.now_ms):
+            del self._reads[int(self._token)]
             self._not_leader(origin, number)
         self._exchange.at_turn_end(self)
 
@@ -252,9 +255,8 @@ class Replica(GroupReplica):
         self._transfers.stop()
         for proposal in self._proposals.values():
             self._answer(proposal.origin, proposal.number, UNKNOWN, b"")
-        unanswered = [(question.origin, question.number) for question in self._questions]
-        for origin, number in unanswered + list(self._reads.values()):
-            self._answer(origin, number, NOT_LEADER, b"")
+        for question in self._questions + list(self._reads.values()):
+            self._answer(question.origin, question.number, NOT_LEADER, b"")
         self._proposals = {}
         self._questions = []
         self._reads = {}
@@ -514,11 +516,13 @@ class Replica(GroupReplica):
             if index > self.applied:
                 waiting.append((token, index))
                 continue
-            origin, number = self._reads.pop(int(token))
+            question = self._reads.pop(int(token))
             if index == 0:
-                self._not_leader(origin, number)
+                self._not_leader(question.origin, question.number)
+            elif question.data:
+                self._read(question)
             else:
-                self._answer(origin, number, DONE, b"")
+                self._answer(question.origin, question.number, DONE, b"")
         self._confirmed = waiting
 
     def _arm(self) -> None:

@@ -31,6 +31,8 @@ READ: Final = 1
 """The data is a question (`reading`), which the leader answers from its machine."""
 PING: Final = 2
 """Answered as soon as the leader has committed an entry of its term."""
+EXACT: Final = 3
+"""A question that the leader answers when a majority has confirmed that it still leads (`Group.read`)."""
 
 DONE: Final = 0
 """It took effect; the data is the result."""
