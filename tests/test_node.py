@@ -36,7 +36,7 @@ def test_an_unknown_command_is_named_as_it_was_sent(client: LocalClient) -> None
     assert client.raw("") == b"-ERR unknown command ''\r\n"
 
 
-@pytest.mark.parametrize("words", [["QLEN"], ["qlen", "a", "b"], ["ADDJOB", "a", "b"], ["TIME", "now"]])
+@pytest.mark.parametrize("words", [["QLEN"], ["qpeek", "a", "1", "b"], ["ADDJOB", "a", "b"], ["TIME", "now"]])
 def test_a_wrong_number_of_words_is_refused(client: LocalClient, words: list[str]) -> None:
     expected = f"ERR wrong number of arguments for '{words[0].lower()}' command"
     assert str(client.call(*words)) == expected
