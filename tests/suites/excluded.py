@@ -30,6 +30,7 @@ _KEYS_OF_REDIS: Final = "it looks into the keys or the scripts of Redis"
 
 DRAMATIQ: Final = {
     "tests/test_rabbitmq.py": "it needs the client library of RabbitMQ, and looks into its connections",
+    "tests/test_pidfile.py": "a second after it starts a process it expects its file; no broker takes part",
     "tests/test_watch.py": "it needs the library watchdog; no broker takes part",
     "tests/test_actors.py::test_actors_can_prioritize_work": (
         "each node delivers its own highest priority first, and here the messages are at two nodes"

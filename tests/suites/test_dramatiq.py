@@ -53,4 +53,4 @@ def test_dramatiqs_own_tests_pass_on_three_nodes(tmp_path: Path) -> None:
             check=False,
         )
     assert done.returncode == 0, done.stdout[-20_000:]
-    assert "149 passed" in done.stdout
+    assert "146 passed" in done.stdout

@@ -243,7 +243,9 @@ class OrderedClients:
                     continue
                 status = _by_name(node.call("CLUSTER", "ORDERED", "STATUS"))
                 groups = [_by_name(group) for group in status[b"queues"]]
-                group = next(one for one in groups if one[b"queue"] == queue.encode())
+                group = next((one for one in groups if one[b"queue"] == queue.encode()), None)
+                if group is None:  # this node has just started, and reads the catalog
+                    continue
                 leader = ids.get(group[b"leader"])
                 if leader is not None and self._cluster.nodes[leader].is_running:
                     replicas = [ids[replica] for replica in group[b"replicas"]]
