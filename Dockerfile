@@ -2,15 +2,19 @@
 # (PySpark with the connector and the pipelines) and `example` (workers of examples/photos). `make image` builds the first
 # three. docs/operations/image.md describes their contents and size, and why they have no shell.
 #
-#   tools ── wheel ──┬── broker-files ───┐
-#     │              ├── operator-files ─┤
-#     │              ├── spark-files ────┤
-#     │              └── example-files ──┤
-#     ├── java ──────────────────────────┤
-#     └── python ── runtime ─────────────┴── spark, example, operator, broker
+#   tools ── compiled or given ── wheel ──┬── broker-files ───┐
+#     │                                   ├── operator-files ─┤
+#     │                                   ├── spark-files ────┤
+#     │                                   └── example-files ──┤
+#     ├── java ───────────────────────────────────────────────┤
+#     └── python ── runtime ──────────────────────────────────┴── spark, example, operator, broker
 #
 # Any image based on Debian with Python 3.11 or newer and pip. Only its Python is copied to the images.
 ARG BASE_IMAGE=docker.io/library/python:3.13-slim
+
+# `given` takes the wheel of `make build` instead of compiling it again: for a base image with the Python and the system
+# libraries of this machine.
+ARG WHEEL=compiled
 
 FROM ${BASE_IMAGE} AS tools
 # Mirrors and proxies for pip and apt: set these arguments, HTTP_PROXY etc., or the secret `pip` (a pip.conf). The images
@@ -28,7 +32,7 @@ RUN headers="$(python3 -c 'import sysconfig; print(sysconfig.get_path("include")
 WORKDIR /build
 COPY image/locked.py requirements.lock ./
 
-FROM tools AS wheel
+FROM tools AS compiled
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf \
     python3 -m venv --without-pip /opt/build \
  && python3 locked.py /opt/build/bin/python requirements.lock hatchling hatch-mypyc 'mypy[mypyc]' setuptools
@@ -38,6 +42,11 @@ COPY operator operator
 # Build hooks are disabled by default; this one compiles the hot path with mypyc. The flags let the compiler inline the
 # functions of the module into each other.
 RUN CFLAGS="-fno-semantic-interposition -fvisibility=hidden" HATCH_BUILD_HOOKS_ENABLE=1 PATH="/opt/build/bin:$PATH" python -m hatchling build --target wheel --directory /wheel
+
+FROM scratch AS given
+COPY build/wheel /wheel
+
+FROM ${WHEEL} AS wheel
 
 FROM tools AS python
 COPY image/rootfs.py ./

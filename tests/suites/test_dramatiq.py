@@ -26,6 +26,7 @@ def leave_out(test: str) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(RUN_S + 60)
 def test_dramatiqs_own_tests_pass_on_three_nodes(tmp_path: Path) -> None:
     try:

@@ -22,7 +22,7 @@ from suites.sources import CELERY, KOMBU, Source
 HERE = Path(__file__).parent
 RUN_S = 1500
 FILES = {"tasks": ("test_tasks.py", "test_inspect.py", "test_worker.py"), "canvas": ("test_canvas.py",)}
-PARTS = ["tasks", pytest.param("canvas", marks=pytest.mark.long)]
+PARTS = [pytest.param(part, marks=pytest.mark.long) for part in FILES]
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(RUN_S + 60)]
 
