@@ -103,7 +103,7 @@ def test_an_add_whose_leader_dies_is_answered_as_unknown_or_done(story: Story) -
 
 
 def test_the_answer_to_a_process_that_was_killed_is_not_taken_for_one_to_the_next(story: Story) -> None:
-    """Its numbers began at 1 again: an add was answered before it was committed (simulation seed 224, mix "rot")."""
+    """Its numbers began at 1 again: an add was answered before it was committed."""
     leader = story.leader()
     node, other = story.followers()
     node.restart()

@@ -166,7 +166,10 @@ class OrderedProducer:
     def _answered(self, draft: _Draft, add: Added, answer: Answer) -> None:
         load = self._load
         world = load.world
-        if isinstance(answer, bytes):
+        if isinstance(answer, bytes) and index_of(answer) == 0:
+            # A node that lost its disk takes the queue for a queue of jobs until it is told the catalog (`incoming`).
+            world.history.rare["added before the catalog was known"] += 1
+        elif isinstance(answer, bytes):
             add.answered_ms = world.now_ms
             add.index = int(index_of(answer))
             self._check(draft, add.index)

@@ -31,6 +31,7 @@ class ShortClients:
         self._chance = Random(f"short {seed}")  # noqa: S311 - repeatable chance is the point
         self._callers = [Caller(load.world, home, self._chance) for home in range(1, homes + 1)][:3]
         self._operations: list[Operation] = []
+        self._last_job = 0
         self._have: list[list[tuple[bytes, int]]] = [[] for _ in self._callers]
         """The jobs of each client: ID and claim."""
         self._values: dict[bytes, int] = {}
@@ -63,7 +64,8 @@ class ShortClients:
         return operation
 
     def _add(self, client: int) -> None:
-        operation = self._begin(ADD, len(self._operations))
+        self._last_job += 1
+        operation = self._begin(ADD, self._last_job)
         words = ("ADDJOB", QUEUE, b"job %d" % operation.value, 2000, "RETRY", RETRY_S, "TTL", TTL_S)
         self._callers[client].call(lambda answer: self._added(client, operation, answer), *words)
 
