@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from disqued.ordered.catalog import CATALOG_GROUP
-from disqued.ordered.damagemessages import has_left, out_of_service
+from disqued.ordered.damagemessages import out_of_service, removal
 from disqued.raftlog.tuning import LogTuning
 from disqued.testing.cluster import Member
 from ordered.story import Story, bodies
@@ -236,7 +236,7 @@ def test_an_answer_about_an_earlier_damage_does_not_let_a_replica_begin(uncached
         story.cluster.cut(node, other)  # so that no other answer comes
     hosting = story.room(node).hosting
     hosting.group_damaged(group, "damaged by the test")
-    hosting.take_messages(group, [has_left(told, term)])
+    hosting.take_messages(group, [removal(told, term)])
     story.add(leader, "next")  # is sent to the replica, too
     story.cluster.run(milliseconds=500)
     assert group not in story.replicas(node)

@@ -36,29 +36,33 @@ class Changing:
         self._exchange = exchange
         self._raft = raft
         self._damaged: set[bytes] = set()
-        """The replicas that must leave the group before they begin again."""
+        """The replicas that must leave the group before they begin again, as far as told in `_term`."""
         self._term: i64 = 0
-        """The term in which this node led and noted them."""
 
-    def has_left(self, damaged: bytes) -> bool:
-        """Whether a damaged replica is no member any more. If it is one, the next step removes it."""
+    def _damaged_now(self) -> set[bytes]:
+        """The damaged replicas; those that were told when this node led another term may have returned since."""
+        if self._raft.term != self._term:
+            self._term = self._raft.term
+            self._damaged.clear()
+        return self._damaged
+
+    def remove_damaged(self, replica: bytes) -> bool:
+        """Have the next step remove a damaged replica. Returns whether it is removed already, and may begin again."""
         raft = self._raft
         if not raft.is_confirmed:
             return False
-        if raft.term != self._term:
-            self._term = raft.term
-            self._damaged.clear()
-        if raft.members.has(damaged) or raft.changes_members:
-            self._damaged.add(damaged)
+        damaged = self._damaged_now()
+        if raft.members.has(replica) or raft.changes_members:
+            damaged.add(replica)
             return False
-        self._damaged.discard(damaged)
+        damaged.discard(replica)
         return True
 
     def next_step(self, wanted: tuple[bytes, ...]) -> str:
         """Take the next step of a confirmed leader. Returns DONE, UNDER_WAY, or why none can be taken now."""
         raft = self._raft
         members = raft.members
-        damaged = self._damaged if raft.term == self._term else set()
+        damaged = self._damaged_now()
         for replica in members.all:
             if replica in damaged:
                 return self._try(members.without(replica))
@@ -87,8 +91,10 @@ class Changing:
         """Transfer the leadership to one of these voters. Returns whether there is one that can lead."""
         raft = self._raft
         now_ms = self._exchange.state.now_ms
-        others = [voter for voter in voters if voter != raft.replica]
-        return any(has_caught_up(raft, voter) and not raft.transfer(voter, now_ms) for voter in others)
+        for voter in voters:
+            if voter != raft.replica and has_caught_up(raft, voter) and not raft.transfer(voter, now_ms):
+                return True
+        return False
 
     def lead_back(self, lead: bytes) -> None:
         """Transfer the leadership to the node that should have it, if it follows."""

@@ -18,13 +18,13 @@ from typing import Final
 from mypy_extensions import i64
 
 from disqued.ordered.catalog import CATALOG_GROUP, Catalog
-from disqued.ordered.damagemessages import is_left, out_of_service
+from disqued.ordered.damagemessages import is_removal, out_of_service
 from disqued.ordered.exchange import Exchange
 from disqued.ordered.replica import Replica
 from disqued.raft.message import Message
 from disqued.raftlog.log import RaftLog
 
-_NOT_LEFT: Final = -1
+_NOT_REMOVED: Final = -1
 
 
 class _Damage:
@@ -35,7 +35,7 @@ class _Damage:
         """Drawn by chance."""
         self.term: i64 = term
         """The last term in which the replica may have led; 0 if it has not been in service."""
-        self.left_term: i64 = _NOT_LEFT
+        self.removed_term: i64 = _NOT_REMOVED
         """The term of the leader that said that the replica is no member any more."""
 
 
@@ -82,23 +82,23 @@ class DamagedReplicas:
     def tell(self, identity: bytes) -> None:
         """Tell the other replicas which ones of this node, which has this identity, are out of service."""
         for group, damage in self._damages.items():
-            if damage.left_term == _NOT_LEFT:
+            if damage.removed_term == _NOT_REMOVED:
                 others = [other for other in self._exchange.members.get(group, ()) if other != identity]
                 told = [out_of_service(identity, other, damage.term + 1, damage.number) for other in others]
                 self._exchange.add_messages(group, told)
 
     def take(self, group: int, message: Message) -> None:
-        """Note a message for a replica that this node does not have, if it says that the replica has left the group."""
+        """Note a message for a replica that this node does not have, if it says that the replica was removed."""
         damage = self._damages.get(group)
-        if damage is not None and is_left(message) and message.log_term == damage.number:
-            damage.left_term = message.term
+        if damage is not None and is_removal(message) and message.log_term == damage.number:
+            damage.removed_term = message.term
 
     def begins(self, group: int, message: Message, log: RaftLog) -> bool:
         """Whether the replica of a group may begin, to which a leader sends. If it was damaged, its log is removed."""
         damage = self._damages.get(group)
         if damage is None:
             return True
-        if damage.left_term == _NOT_LEFT or message.term < damage.left_term:
+        if damage.removed_term == _NOT_REMOVED or message.term < damage.removed_term:
             return False
         self._remove(group, log)
         self._exchange.state.host.log(

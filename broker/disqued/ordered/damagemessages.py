@@ -28,7 +28,7 @@ def is_out_of_service(message: Message) -> bool:
     return message.kind == PREVOTE and message.index == 0 and not message.flag
 
 
-def has_left(told: Message, term: i64) -> Message:
+def removal(told: Message, term: i64) -> Message:
     """Answer as the leader of a term that the damaged replica is no member any more."""
     message = Message(PREVOTE, told.to, told.sender, term)
     message.log_term = told.log_term
@@ -36,6 +36,6 @@ def has_left(told: Message, term: i64) -> Message:
     return message
 
 
-def is_left(message: Message) -> bool:
+def is_removal(message: Message) -> bool:
     """Whether a message says that the replica that gets it is no member any more."""
     return message.kind == PREVOTE and message.index == 0 and message.flag

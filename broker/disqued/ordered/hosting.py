@@ -20,7 +20,7 @@ from disqued.ordered.catalog import CATALOG_GROUP, Catalog, OrderedQueue, decode
 from disqued.ordered.catalogcopy import COPY_GROUP, CatalogCopy
 from disqued.ordered.catalogmachine import CatalogMachine
 from disqued.ordered.damaged import DamagedReplicas
-from disqued.ordered.damagemessages import is_left, is_out_of_service
+from disqued.ordered.damagemessages import is_out_of_service, is_removal
 from disqued.ordered.early import EarlyMessages
 from disqued.ordered.exchange import SILENT_MS, Exchange, node_of
 from disqued.ordered.queuemachine import Agents, QueueMachine, queue_in
@@ -268,7 +268,7 @@ class Hosting(StorageListener):
         """Begin the replica of group 0; the log is open."""
         self.founders = members
         self._exchange.members[CATALOG_GROUP] = members.voters
-        if self.is_founder or self._damaged.has(CATALOG_GROUP) or not members.has(self.identity):
+        if self.is_founder or not members.has(self.identity):
             return
         self._begin(CATALOG_GROUP, members, self._catalog_machine(), leads=members.voters[0] == self.identity)
 
@@ -383,14 +383,14 @@ class Hosting(StorageListener):
         return self._versions.get(node_id, -1) < replica.epoch
 
     def _begin_queue(self, queue: OrderedQueue) -> None:
-        if self._damaged.has(int(queue.group)):
-            return
         applier = QueueMachine(self._exchange, self.storage, self._agents, queue)
         self._begin(queue.group, Members(queue.replicas), applier, leads=queue.lead == self._exchange.node_id)
         self.take_messages(queue.group, self._early.take(queue.group))
 
     def _begin(self, group: i64, members: Members, applier: Applier, *, leads: bool) -> None:
-        """Begin a group that is new everywhere."""
+        """Begin a group that is new everywhere, unless the replica of this node was there and is damaged."""
+        if self._damaged.has(int(group)):
+            return
         log = self.storage.log
         hard = HardState(_FIRST, b"")
         log.save_hard(group, hard)
@@ -524,7 +524,7 @@ class Hosting(StorageListener):
             replica = self._join(int(group), messages[0])
             if replica is None and group > self._catalog.last_group:
                 self._early.keep(group, messages, self._exchange.state.now_ms)
-        if not isinstance(replica, Replica) or not messages or is_left(messages[0]):
+        if not isinstance(replica, Replica) or not messages or is_removal(messages[0]):
             return
         if is_out_of_service(messages[0]):
             replica.lost(messages[0])

@@ -20,7 +20,7 @@ from disqued.ordered.applier import Applier
 from disqued.ordered.changing import DONE as DONE_CHANGING
 from disqued.ordered.changing import LEAD_AGAIN_MS, Changing, lags
 from disqued.ordered.counters import COMMIT_TIME, ELECTIONS, PROPOSALS
-from disqued.ordered.damagemessages import has_left
+from disqued.ordered.damagemessages import removal
 from disqued.ordered.exchange import Exchange, GroupReplica, node_of
 from disqued.ordered.payload import pack_answered
 from disqued.ordered.requests import COMMAND, DONE, NOT_LEADER, READ, REFUSED, UNKNOWN
@@ -221,8 +221,8 @@ class Replica(GroupReplica):
             self.take_messages([message])
         if self.raft.members.has(message.sender):
             self.applier.lost_replica(message.sender)
-        if self._changing.has_left(message.sender):
-            self._exchange.add_messages(self.group, [has_left(message, self.raft.term)])
+        if self._changing.remove_damaged(message.sender):
+            self._exchange.add_messages(self.group, [removal(message, self.raft.term)])
 
     def persisted(self, ticket: i64) -> None:
         """The writes of a batch are synced. While a snapshot is installed, which takes several turns, none counts."""

@@ -36,6 +36,8 @@ GROUPS: Final = 3
 TTL_S: Final = 36_000
 """No job ends by its life, also if clocks differ."""
 WINDOW_S: Final = 7_200
+_FORGOTTEN: Final = frozenset({"lost_disk", "bit_rot"})
+"""Faults after which a node may not know which queues are ordered."""
 _UNKNOWN: Final = frozenset({"NOREPL"})
 """Errors after which nobody knows whether a command took effect."""
 
@@ -166,8 +168,9 @@ class OrderedProducer:
     def _answered(self, draft: _Draft, add: Added, answer: Answer) -> None:
         load = self._load
         world = load.world
-        if isinstance(answer, bytes) and index_of(answer) == 0:
-            # A node that lost its disk takes the queue for a queue of jobs until it is told the catalog (`incoming`).
+        forgetful = not _FORGOTTEN.isdisjoint(world.history.faults)
+        if isinstance(answer, bytes) and index_of(answer) == 0 and forgetful:
+            # A node without its copy of the catalog takes the queue for a queue of jobs until it is told (`incoming`).
             world.history.rare["added before the catalog was known"] += 1
         elif isinstance(answer, bytes):
             add.answered_ms = world.now_ms
