@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from disqued.ordered.catalog import CATALOG_GROUP
+from disqued.ordered.counters import DELIVERED_REMOTELY
 from disqued.ordered.damagemessages import out_of_service, removal
 from disqued.raftlog.tuning import LogTuning
 from disqued.testing.cluster import Member
@@ -105,6 +106,11 @@ def is_voter(story: Story, node: Member, group: int) -> bool:
     return all(one.raft.members.is_voter(mine.raft.replica) for one in knowing)
 
 
+def delivered_remotely(story: Story) -> int:
+    """How many jobs leaders sent to consumers on other nodes."""
+    return sum(int(node.node.state.counters.value(DELIVERED_REMOTELY)) for node in story.nodes)
+
+
 @pytest.mark.parametrize("leads", [True, False])
 def test_a_damaged_replica_comes_back_from_nothing(uncached: Story, leads: bool) -> None:
     """It stayed out of service until somebody moved it away."""
@@ -114,7 +120,9 @@ def test_a_damaged_replica_comes_back_from_nothing(uncached: Story, leads: bool)
     damaged(story, node)
     story.cluster.until(lambda: is_voter(story, node, group), within_s=5)
     story.settle()
+    before = delivered_remotely(story)
     story.assert_served_at_once(node)
+    assert delivered_remotely(story) == before
     next(other for other in story.nodes if other is not node and other is not story.leader()).crash()
     story.add(node, "with two of three")  # which needs the replica that was damaged
     node.crash()
@@ -161,7 +169,8 @@ def test_another_leader_completes_the_return_of_a_damaged_replica(uncached: Stor
     group = int(story.replica(node).group)
     mine = story.replica(node).raft.replica
     damaged(story, node)
-    story.cluster.until(lambda: not story.replica(other).raft.members.has(mine))
+    story.cluster.until(lambda: story.room(node).hosting._damaged._damages[group].removed)
+    assert not story.replica(other).raft.members.has(mine)
     leader.crash()
     if restarted:
         node.restart()
@@ -169,6 +178,35 @@ def test_another_leader_completes_the_return_of_a_damaged_replica(uncached: Stor
     leader.restart()
     story.cluster.until(lambda: is_voter(story, node, group), within_s=30)
     story.settle()
+
+
+def test_a_leader_that_returns_does_not_remove_again_what_came_back_meanwhile() -> None:
+    story = Story(4, log_tuning=LogTuning(cache_bytes=0))
+    *three, to = story.nodes
+    story.new("q", "ON", *[node.id for node in three])
+    story.add(to, "the first job")
+    story.settle()
+    leader = story.leader()
+    node, other = story.followers()
+    group = int(story.replica(node).group)
+    changing = story.replica(leader)._changing
+    damaged(story, node)
+    story.cluster.until(lambda: bool(changing._damaged))
+    transfer(story, leader, other)
+    story.cluster.until(lambda: is_voter(story, node, group))
+    transfer(story, other, leader)
+    assert story.call(to, "CLUSTER", "ORDERED", "MOVE", "q", "FROM", other.id, "TO", to.id) == b"OK"
+    story.cluster.until(lambda: all(story.room(one).catalog.by_name[b"q"].settled for one in story.nodes))
+    assert is_voter(story, node, group)
+
+
+def transfer(story: Story, leader: Member, to: Member) -> None:
+    """Let another node lead the queue."""
+    replica = story.replica(leader)
+    replica.raft.transfer(story.replica(to).raft.replica, story.cluster.network.now_ms)
+    replica.look()
+    leader.flush()
+    story.cluster.until(lambda: story.replica(to).raft.is_confirmed)
 
 
 def test_the_damaged_replica_of_a_queue_with_two_comes_back() -> None:

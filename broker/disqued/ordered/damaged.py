@@ -13,8 +13,6 @@ leader says so, and this node lets the replica begin again as soon as a leader s
 
 from __future__ import annotations
 
-from typing import Final
-
 from mypy_extensions import i64
 
 from disqued.ordered.catalog import CATALOG_GROUP, Catalog
@@ -23,8 +21,6 @@ from disqued.ordered.exchange import Exchange
 from disqued.ordered.replica import Replica
 from disqued.raft.message import Message
 from disqued.raftlog.log import RaftLog
-
-_NOT_REMOVED: Final = -1
 
 
 class _Damage:
@@ -35,8 +31,8 @@ class _Damage:
         """Drawn by chance."""
         self.term: i64 = term
         """The last term in which the replica may have led; 0 if it has not been in service."""
-        self.removed_term: i64 = _NOT_REMOVED
-        """The term of the leader that said that the replica is no member any more."""
+        self.removed = False
+        """Whether a leader has said that the replica is no member any more."""
 
 
 class DamagedReplicas:
@@ -82,7 +78,7 @@ class DamagedReplicas:
     def tell(self, identity: bytes) -> None:
         """Tell the other replicas which ones of this node, which has this identity, are out of service."""
         for group, damage in self._damages.items():
-            if damage.removed_term == _NOT_REMOVED:
+            if not damage.removed:
                 others = [other for other in self._exchange.members.get(group, ()) if other != identity]
                 told = [out_of_service(identity, other, damage.term + 1, damage.number) for other in others]
                 self._exchange.add_messages(group, told)
@@ -91,14 +87,14 @@ class DamagedReplicas:
         """Note a message for a replica that this node does not have, if it says that the replica was removed."""
         damage = self._damages.get(group)
         if damage is not None and is_removal(message) and message.log_term == damage.number:
-            damage.removed_term = message.term
+            damage.removed = True
 
-    def begins(self, group: int, message: Message, log: RaftLog) -> bool:
+    def begins(self, group: int, log: RaftLog) -> bool:
         """Whether the replica of a group may begin, to which a leader sends. If it was damaged, its log is removed."""
         damage = self._damages.get(group)
         if damage is None:
             return True
-        if damage.removed_term == _NOT_REMOVED or message.term < damage.removed_term:
+        if not damage.removed:
             return False
         self._remove(group, log)
         self._exchange.state.host.log(

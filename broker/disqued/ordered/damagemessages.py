@@ -3,7 +3,7 @@
 | sender | what | message |
 | --- | --- | --- |
 | the node, with each beat | the replica is out of service | PREVOTE with index 0, log_term: the number of the damage |
-| the leader | the replica is no member any more | the same with flag, and the term of the leader |
+| the leader | the replica is no member any more | the same with flag |
 
 No replica in service asks for pre-votes with an empty log: a learner does not ask, and a voter has a snapshot at least.
 The number of the damage is drawn by chance, so an answer about an earlier damage of the same replica says nothing.

@@ -441,7 +441,7 @@ class Hosting(StorageListener):
             or group in self._recovering
             or self.identity not in members
             or message.kind not in {APPEND, SNAPSHOT}
-            or not self._damaged.begins(group, message, self.storage.log)
+            or not self._damaged.begins(group, self.storage.log)
         ):
             return None
         hard = HardState(message.term, message.sender)

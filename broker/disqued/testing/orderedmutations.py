@@ -25,7 +25,6 @@ from disqued.orderedqueue.machine import Machine
 from disqued.orderedqueue.state import State
 from disqued.raft.batch import Batch
 from disqued.raft.entry import Entry
-from disqued.raft.message import Message
 from disqued.raftlog.log import RaftLog
 
 
@@ -146,9 +145,8 @@ def _any_process(self: Agent, job: Any) -> None:
     _assigned(self, job)
 
 
-def _begin_at_once(self: DamagedReplicas, group: int, message: Message, log: RaftLog) -> bool:
+def _begin_at_once(self: DamagedReplicas, group: int, log: RaftLog) -> bool:
     """Let a damaged replica begin from nothing although it is a voter."""
-    del message
     if self.has(group):
         self._remove(group, log)
     return True
