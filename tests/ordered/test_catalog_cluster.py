@@ -8,7 +8,9 @@ import pytest
 
 from disqued.ordered.catalog import Catalog, QueueOptions, pack_create
 from disqued.ordered.catalogcopy import SMALL_QUEUES, CatalogCopy
+from disqued.ordered.counters import JOBS_ADOPTED
 from disqued.ordered.early import EarlyMessages
+from disqued.ordered.jobids import index_of
 from disqued.ordered.payload import NO_CATALOG
 from disqued.raft.message import VOTE, Message
 from disqued.testing.cluster import Cluster
@@ -163,6 +165,22 @@ def test_a_queue_of_jobs_with_that_name_is_not_taken_over() -> None:
     story = Story()
     story.call(story.nodes[0], "ADDJOB", "q", "job", 0)
     assert str(story.call(story.nodes[0], "QNEW", "q", "ORDERED")).startswith("EXISTS")
+
+
+def test_a_job_that_a_node_took_before_it_was_told_the_catalog_is_moved_into_the_ordered_queue() -> None:
+    """The node lost its disk, so it takes the queue for one of jobs until another node tells it the catalog."""
+    story = Story()
+    story.new("q", "ON", story.nodes[0].id)
+    node = story.nodes[2]
+    node.restart(keep_disk=False)
+    for other in story.nodes[:2]:
+        story.cluster.cut(other, node)
+        story.cluster.cut(node, other)
+    assert index_of(story.add(node, "job", "REPLICATE", 1)) == 0
+    story.cluster.heal()
+    story.cluster.until(lambda: story.stat(story.nodes[0])[b"len"] == 1)
+    assert story.take(story.nodes[1], 9) == [b"job"]
+    assert story.room(node).state.counters.value(JOBS_ADOPTED) == 1
 
 
 def test_queues_are_there_after_all_nodes_have_restarted() -> None:
