@@ -47,6 +47,7 @@ def restored(cluster: DisqueCluster, name: str, replicas: int, store: Json, back
     return copy
 
 
+@pytest.mark.long
 def test_scheduled_backup_under_load_is_restored_with_each_job_once(
     cluster: DisqueCluster, kube: Kube, settings: Settings, times: Times
 ) -> None:
@@ -105,6 +106,7 @@ def test_backup_on_demand_is_made_once_and_kept_when_its_resource_is_deleted(
     assert copy.status["bootstrap"]["jobs"] == made["jobs"] == 0
 
 
+@pytest.mark.long
 def test_restored_member_that_loses_its_volume_brings_no_job_back(cluster: DisqueCluster, kube: Kube) -> None:
     claim = {
         "apiVersion": "v1",

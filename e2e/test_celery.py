@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from e2e.support.cluster import DisqueCluster
 from e2e.support.kube import Json, Kube
 from e2e.support.photos import REMIND_IN_S, WORKERS, Photos
@@ -17,6 +19,7 @@ def image_of(pod: Json) -> str:
     return str(pod["spec"]["containers"][0]["image"])
 
 
+@pytest.mark.long
 def test_every_task_of_an_application_is_done_during_an_upgrade(
     kube: Kube, cluster: DisqueCluster, settings: Settings, times: Times
 ) -> None:

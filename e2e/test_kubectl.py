@@ -56,6 +56,7 @@ def test_output_matches_the_operator_and_the_nodes(cluster: DisqueCluster, disqu
     assert "a private letter" not in whole
 
 
+@pytest.mark.long
 def test_changes_are_complete_when_the_command_returns(cluster: DisqueCluster, disque: Plugin) -> None:
     cluster.create(replicas=2)
     cluster.wait_running(2)

@@ -159,6 +159,7 @@ def wait_holder(kube: Kube, namespace: str, identity: str) -> None:
     kube.wait("Lease", namespace, held, f"{identity} holds the lease", within_s=TAKEOVER_S)
 
 
+@pytest.mark.long
 def test_idle_operator_writes_nothing(cluster: DisqueCluster, kube: Kube) -> None:
     cluster.create(replicas=3)
     cluster.wait_running(3)

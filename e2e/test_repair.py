@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import pytest
+
 from e2e.support.brokers import poll
 from e2e.support.cluster import SETTLE_S, DisqueCluster
 from e2e.support.load import Backlog, Load
@@ -44,6 +46,7 @@ def test_rollout_of_five_members_without_volumes_loses_no_job(cluster: DisqueClu
     account.check(at_least=500)
 
 
+@pytest.mark.long
 def test_members_without_volumes_killed_one_after_the_other_lose_no_job(
     cluster: DisqueCluster, settings: Settings
 ) -> None:

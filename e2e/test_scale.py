@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+import pytest
+
 from e2e.support.cluster import DisqueCluster, condition, is_running
 from e2e.support.kube import Json, Kube
 from e2e.support.load import Backlog, Load
@@ -71,6 +73,7 @@ def test_operator_introduces_a_new_member(cluster: DisqueCluster) -> None:
     assert [text for text in met if "shop-2" in text] == [f"shop-0 meets shop-2 (node {new}): shop-2 is a new member"]
 
 
+@pytest.mark.long
 def test_scale_in_to_one_member_transfers_queued_jobs(cluster: DisqueCluster, settings: Settings, times: Times) -> None:
     cluster.create(replicas=5)
     cluster.wait_running(5)

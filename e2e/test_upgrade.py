@@ -6,6 +6,7 @@ import base64
 import time
 
 import hiredis
+import pytest
 
 from e2e.support.brokers import Broker, poll
 from e2e.support.cluster import SETTLE_S, DisqueCluster, is_ready
@@ -123,6 +124,7 @@ def test_requested_restart_keeps_all_queues(kube: Kube, cluster: DisqueCluster, 
     account.check(at_least=200)
 
 
+@pytest.mark.long
 def test_password_rotation_does_not_interrupt_clients(cluster: DisqueCluster, load: Load, times: Times) -> None:
     cluster.create(replicas=3, auth={"graceSeconds": GRACE_S})
     cluster.wait_running(3)

@@ -109,18 +109,18 @@ def test_killed_worker_loses_no_message_and_a_slow_actor_runs_once(
         what, pid = told(broker)
         assert (what, pid != killed) == ("began", True)
         assert told(broker) == ("ended", pid)
-        broker.client.qconf_set(broker.job_queue("default"), {"limit": 1})
-        for _ in range(6):
-            task.send(1)
-        assert [told(broker) for _ in range(2)] == [("began", pid)] * 2
         done = 'dramatiq_messages_total{actor_name="work",queue_name="default"} 1.0'
         wait_until(lambda: done in metrics_of(port), "the first message is in the metrics", lambda: metrics_of(port))
+        broker.client.qconf_set(broker.job_queue("default"), {"limit": 1})
+        for _ in range(6):
+            task.send(4)  # longer than a signal takes to reach a busy worker
+        assert [told(broker) for _ in range(2)] == [("began", pid)] * 2
         process.send_signal(signal.SIGTERM)
         assert process.wait(LONG_S) == 0
     assert [told(broker) for _ in range(2)] == [("ended", pid)] * 2
     with worker(broker):
         broker.join("default", timeout=LONG_MS)
-    assert ended.seen == [1] * 4
+    assert ended.seen == [4] * 4
     assert broker.get_queue_message_counts("default")[2] == 0
 
 
