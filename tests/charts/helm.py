@@ -13,6 +13,8 @@ from typing import Any
 
 import yaml
 
+from support import yamltext
+
 Json = dict[str, Any]
 
 CHARTS = Path(__file__).parents[2] / "charts"
@@ -68,7 +70,7 @@ class Helm:
         if key not in self._rendered:
             done = self._template(chart, values, release, namespace, apis)
             assert done.returncode == 0, done.stderr
-            self._rendered[key] = Objects([item for item in yaml.safe_load_all(done.stdout) if item])
+            self._rendered[key] = Objects([item for item in yamltext.load_all(done.stdout) if item])
         return self._rendered[key]
 
     def error(self, chart: Path, values: Mapping[str, Any], *, apis: tuple[str, ...] = MONITORS) -> str:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from charts.helm import CHARTS, CLUSTER, OPERATOR, Json
 from disqued import __version__
+from support import yamltext
 
 ROOT = CHARTS.parent
 DEFINITION = ROOT / "manifests" / "crd" / "disqueclusters.yaml"
@@ -36,7 +36,7 @@ def fields(schema: Json, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]
 
 
 def spec_schema() -> Json:
-    definition = yaml.safe_load(DEFINITION.read_text())
+    definition = yamltext.load(DEFINITION.read_text())
     schema: Json = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     return schema
 
@@ -55,7 +55,7 @@ def test_resource_definitions_equal_the_manifests() -> None:
 
 
 def test_every_field_of_the_resource_is_a_value() -> None:
-    values = yaml.safe_load((CLUSTER / "values.yaml").read_text())
+    values = yamltext.load((CLUSTER / "values.yaml").read_text())
     assert [path for path in fields(spec_schema()) if not has(values, path)] == []
 
 
@@ -70,7 +70,7 @@ def has(value: object, path: tuple[str, ...]) -> bool:
 @pytest.mark.parametrize("chart", [OPERATOR, CLUSTER], ids=lambda chart: chart.name)
 def test_every_value_is_in_the_readme(chart: Path) -> None:
     table = (chart / "README.md").read_text()
-    values = yaml.safe_load((chart / "values.yaml").read_text())
+    values = yamltext.load((chart / "values.yaml").read_text())
     described = [".".join(path[: depth + 1]) for path in leaves(values) for depth in range(len(path))]
     missing = [
         path
@@ -82,5 +82,5 @@ def test_every_value_is_in_the_readme(chart: Path) -> None:
 
 @pytest.mark.parametrize("chart", [OPERATOR, CLUSTER], ids=lambda chart: chart.name)
 def test_chart_version_is_the_package_version(chart: Path) -> None:
-    about = yaml.safe_load((chart / "Chart.yaml").read_text())
+    about = yamltext.load((chart / "Chart.yaml").read_text())
     assert (about["version"], about["appVersion"]) == (__version__, __version__)

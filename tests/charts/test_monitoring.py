@@ -14,6 +14,7 @@ from charts.helm import CHARTS, OPERATOR, Helm, Json
 from dashboards.alerts.all import ALERTS, RECORDS
 from dashboards.all import BOARDS
 from dashboards.build import json_of
+from support import yamltext
 
 RULES = CHARTS.parent / "dashboards" / "alerts" / "disque.rules.yaml"
 MEGABYTE = 1 << 20
@@ -57,7 +58,7 @@ def rules(helm: Helm, **given: object) -> list[Json]:
 
 
 def test_alerts_equal_the_rules_file(helm: Helm) -> None:
-    assert rules(helm) == yaml.safe_load(RULES.read_text())["groups"]
+    assert rules(helm) == yamltext.load(RULES.read_text())["groups"]
 
 
 def test_promtool_accepts_the_alerts(helm: Helm, tmp_path: Path) -> None:

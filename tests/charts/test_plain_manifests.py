@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 
 from charts.helm import CHARTS, OPERATOR, Helm, Json, Objects
+from support import yamltext
 
 PLAIN = CHARTS.parent / "manifests" / "operator"
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
@@ -24,7 +24,7 @@ CHART_ONLY = {
 
 def plain(folder: Path) -> Objects:
     texts = (path.read_text() for path in sorted(folder.glob("*.yaml")))
-    return Objects([item for text in texts for item in yaml.safe_load_all(text) if item])
+    return Objects([item for text in texts for item in yamltext.load_all(text) if item])
 
 
 def permissions(objects: Objects, *kinds: str) -> set[tuple[str, str, str]]:

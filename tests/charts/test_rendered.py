@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from charts.helm import CLUSTER, KUBERNETES, OPERATOR, Helm, Json, chart_of, ci_values
 from charts.test_generated import spec_schema
 from disque_operator import names
 from disqued import __version__
+from support import yamltext
 
 MODES = [
     pytest.param(path, id=f"{chart_of(path).name}-{path.name.removesuffix('-values.yaml')}") for path in ci_values()
@@ -235,7 +235,7 @@ def test_images_are_named_by_registry_tag_and_digest(helm: Helm, values: Json, o
 
 
 def test_resource_definitions_are_kept_by_default(helm: Helm) -> None:
-    definitions = {path.stem: yaml.safe_load(path.read_text())["spec"] for path in (OPERATOR / "files/crd").iterdir()}
+    definitions = {path.stem: yamltext.load(path.read_text())["spec"] for path in (OPERATOR / "files/crd").iterdir()}
     kept = helm.template(OPERATOR).of("CustomResourceDefinition")
     assert {item["spec"]["names"]["plural"]: item["spec"] for item in kept} == definitions
     for item in kept:
@@ -268,5 +268,5 @@ def test_notes_show_the_next_steps(helm: Helm) -> None:
 
 def test_kubernetes_version_of_these_tests_is_supported_by_the_charts() -> None:
     for chart in (OPERATOR, CLUSTER):
-        oldest = yaml.safe_load((chart / "Chart.yaml").read_text())["kubeVersion"]
+        oldest = yamltext.load((chart / "Chart.yaml").read_text())["kubeVersion"]
         assert int(oldest.split(".")[1]) <= int(KUBERNETES.split(".")[1])

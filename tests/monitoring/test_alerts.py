@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from dashboards.alerts.alert import Alert, Severity
 from dashboards.alerts.all import ALERTS, RECORDS
@@ -21,6 +20,7 @@ from disque_operator.kubectl.main import COMMANDS as KUBECTL_COMMANDS
 from disqued.cli.main import VIEWS
 from disqued.config.options import OPTIONS
 from disqued.node import ROOMS
+from support import yamltext
 
 TESTS = sorted((ROOT / "dashboards" / "alerts" / "tests").glob("*.yaml"))
 SECTIONS = ("Meaning", "Impact", "Diagnosis", "Mitigation")
@@ -38,7 +38,7 @@ def promtool(*arguments: str | Path) -> str:
 
 
 def scenarios() -> list[dict[str, Any]]:
-    return [test for path in TESTS for test in yaml.safe_load(path.read_text())["tests"]]
+    return [test for path in TESTS for test in yamltext.load(path.read_text())["tests"]]
 
 
 def test_files_are_up_to_date() -> None:

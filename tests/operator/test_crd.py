@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import yaml
 
 from disque_operator import names
 from disque_operator.apivalues import Json
@@ -26,6 +25,7 @@ from disque_operator.sections import Section, field_name
 from disque_operator.spec import Spec, SpecFields, parse
 from disque_operator.userspec import UserFields
 from disqued.config.options import OPTIONS
+from support import yamltext
 from support.manifests import EVERYTHING, ROOT, SAMPLES, sample
 
 FILE = ROOT / "manifests" / "crd" / "disqueclusters.yaml"
@@ -41,7 +41,7 @@ METADATA = {"name": "jobs", "namespace": "shop"}
 
 
 def version() -> Json:
-    found: Json = yaml.safe_load(FILE.read_text())["spec"]["versions"][0]
+    found: Json = yamltext.load(FILE.read_text())["spec"]["versions"][0]
     return found
 
 
@@ -96,7 +96,7 @@ def test_definition_is_up_to_date(resource: Resource) -> None:
 
 @KINDS
 def test_definition_fits_into_the_annotation_of_kubectl_apply(resource: Resource) -> None:
-    stored = json.dumps(yaml.safe_load(page(resource)), separators=(",", ":"))
+    stored = json.dumps(yamltext.load(page(resource)), separators=(",", ":"))
     assert len(stored) < LARGEST_ANNOTATION
 
 
@@ -127,7 +127,7 @@ def test_schema_of_parts_has_exactly_the_fields_of_the_models(
 
 
 def test_all_versions_have_the_same_fields_so_that_the_api_server_can_convert_them() -> None:
-    definition = yaml.safe_load(FILE.read_text())["spec"]
+    definition = yamltext.load(FILE.read_text())["spec"]
     assert definition["conversion"] == {"strategy": "None"}
     first, *others = definition["versions"]
     assert [one["name"] for one in definition["versions"]] == ["v1alpha1", "v1beta1"]
@@ -196,7 +196,7 @@ def test_printer_columns_scale_and_short_names() -> None:
     assert set(version()["subresources"]) == {"status", "scale"}
     columns = [column["name"] for column in version()["additionalPrinterColumns"] if not column["priority"]]
     assert columns == ["Desired", "Ready", "Formed", "Phase", "Jobs", "Version", "Age"]
-    called = yaml.safe_load(FILE.read_text())["spec"]["names"]
+    called = yamltext.load(FILE.read_text())["spec"]["names"]
     assert (called["shortNames"], called["categories"]) == (["dq"], ["all"])
 
 
@@ -205,6 +205,7 @@ import sys
 for name in ("kubernetes.client.models.v1_affinity", "kubernetes.client.models.v1_resource_requirements"):
     sys.modules[name] = None
 import disque_operator.schema.definition
+from support import yamltext
 """
 
 

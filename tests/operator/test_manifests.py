@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import yaml
 
 from disque_operator import names
 from disque_operator.kube import KINDS
 from disque_operator.observe import LISTED
 from disque_operator.options import parse
 from disqued import __version__
+from support import yamltext
 
 FOLDER: Final = Path(__file__).parents[2] / "manifests" / "operator"
 Json = dict[str, Any]
@@ -52,7 +52,7 @@ NODES: Final = ("", "nodes")
 
 
 def documents(folder: Path) -> list[Json]:
-    return [item for path in sorted(folder.glob("*.yaml")) for item in yaml.safe_load_all(path.read_text())]
+    return [item for path in sorted(folder.glob("*.yaml")) for item in yamltext.load_all(path.read_text())]
 
 
 def of_kind(kind: str, folder: Path) -> list[Json]:

@@ -6,14 +6,14 @@ import re
 from typing import Any
 
 import pytest
-import yaml
 
 from disque_operator.apivalues import Json
 from disque_operator.queuespec import QueueFields
 from disqued.core.queues.settings import SETTINGS, fault
+from support import yamltext
 from support.manifests import ROOT
 
-DEFINITION = yaml.safe_load((ROOT / "manifests" / "crd" / "disquequeues.yaml").read_text())
+DEFINITION = yamltext.load((ROOT / "manifests" / "crd" / "disquequeues.yaml").read_text())
 SCHEMA: Json = DEFINITION["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
 FIELDS: Json = SCHEMA["properties"]["settings"]["properties"]
 

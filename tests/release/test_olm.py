@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from disqued import __version__
 from release import olm
 from release.version import ROOT
+from support import yamltext
 
 pytestmark = pytest.mark.slow
 
@@ -31,12 +31,12 @@ def bundle() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def version(bundle: dict[str, str]) -> Json:
-    found: Json = yaml.safe_load(bundle["manifests/disque-operator.clusterserviceversion.yaml"])
+    found: Json = yamltext.load(bundle["manifests/disque-operator.clusterserviceversion.yaml"])
     return found
 
 
 def documents(folder: Path) -> list[Json]:
-    return [item for path in sorted(folder.glob("*.yaml")) for item in yaml.safe_load_all(path.read_text()) if item]
+    return [item for path in sorted(folder.glob("*.yaml")) for item in yamltext.load_all(path.read_text()) if item]
 
 
 def test_required_fields_are_set(version: Json) -> None:
@@ -56,7 +56,7 @@ def test_required_fields_are_set(version: Json) -> None:
 
 
 def test_definitions_of_the_bundle_are_exactly_those_that_it_owns(bundle: dict[str, str], version: Json) -> None:
-    definitions = [yaml.safe_load(text) for path, text in bundle.items() if path.endswith(".crd.yaml")]
+    definitions = [yamltext.load(text) for path, text in bundle.items() if path.endswith(".crd.yaml")]
     assert definitions == documents(ROOT / "manifests" / "crd")
     served = {
         (one["metadata"]["name"], one["spec"]["names"]["kind"], each["name"])
@@ -93,7 +93,7 @@ def test_operator_has_the_permissions_of_the_manifests_and_watches_the_namespace
 
 
 def test_image_of_the_bundle_has_the_labels_of_its_metadata(bundle: dict[str, str]) -> None:
-    labels = yaml.safe_load(bundle["metadata/annotations.yaml"])["annotations"]
+    labels = yamltext.load(bundle["metadata/annotations.yaml"])["annotations"]
     lines = bundle["bundle.Dockerfile"].splitlines()
     assert [line for line in lines if line.startswith("LABEL")] == [f"LABEL {k}={v}" for k, v in labels.items()]
     folders = {path.partition("/")[0] + "/" for path in bundle if "/" in path}

@@ -9,10 +9,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
-import yaml
 
 from disqued import __version__
 from release import dist, version
+from support import yamltext
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_package_contains_the_commands_and_the_license(files: dict[str, Path]) -
 
 def test_manifests_install_the_definitions_and_an_operator_of_this_version(files: dict[str, Path]) -> None:
     text = files[f"disque-operator-{__version__}.yaml"].read_text()
-    objects = [item for item in yaml.safe_load_all(text) if item]
+    objects = [item for item in yamltext.load_all(text) if item]
     kinds = [item["kind"] for item in objects]
     assert kinds[0] == "Namespace"
     assert {"CustomResourceDefinition", "Deployment", "ClusterRole"} <= set(kinds)
