@@ -6,6 +6,7 @@ from disqued.bus import kinds
 from disqued.core.jobs.job import Job
 from disqued.testing.cluster import Cluster
 from federation.moving import added, jobs_at, length_at, needjobs, received, waiting, yourjobs
+from replication.adding import adding, id_of
 from support.stories import tell
 
 
@@ -32,3 +33,22 @@ def test_job_that_arrives_after_its_acknowledgement_is_not_delivered(cluster: Cl
     assert received(worker) == []
     assert [message.receiver for message in cluster.sent("SETREC", by=third)] == [second], "it ended, nobody knows how"
     assert jobs_at(third) == 0, "nobody else knows of it"
+
+
+def test_a_job_that_moved_is_delivered_although_another_holder_has_not_heard_yet_that_it_is_queued(
+    cluster: Cluster,
+) -> None:
+    """Messages of two nodes can arrive in any order: that of the new holder came before the one of its source."""
+    source = cluster.members[0]
+    job_id = id_of(cluster, adding(cluster, "REPLICATE", 2, "RETRY", 300))
+    assert source.admin.take("mail") == [job_id]
+    assert source.admin.call("NACK", job_id, "DELAY", 3000) == 1
+    cluster.run(milliseconds=10)
+    (holder,) = (member for member in cluster.copies(job_id) if member is not source)
+    (worker,) = (member for member in cluster.members if member not in {source, holder})
+    cluster.lose("QUEUED", by=source, to=holder)
+    assert source.admin.call("ENQUEUE", job_id) == 1
+    assert worker.admin.take("mail") == []
+    cluster.run(milliseconds=100)
+    assert cluster.sent("WILLQUEUE", by=worker, to=holder)
+    assert worker.admin.take("mail") == [job_id]

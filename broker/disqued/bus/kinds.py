@@ -149,7 +149,8 @@ TRANSFER: Final = 8
 REPAIRED: Final = 16
 """Message flags. The last two are ours, and the original ignores them. TRANSFER: the job is not new, because a leaving
 node transfers it or a lost copy is made again, so REPLJOB and ENQUEUE are not refused if the input of its queue is
-paused. REPAIRED: a lost copy is made again, so the receiver sends GOTJOB to all holders."""
+paused. In a WILLQUEUE: the sender was given the job by a node that had it queued. REPAIRED: a lost copy is made again,
+so the receiver sends GOTJOB to all holders."""
 LIST_ONLY: Final = NOREPLY | REPAIRED
 """Both in one REPLJOB: a longer list of holders, for a node that has the job. One that does not keeps no copy."""
 

@@ -7,7 +7,7 @@ from typing import Final
 from disqued.bus import kinds
 from disqued.bus.frame import Frame
 from disqued.core.cluster.peer import Peer
-from disqued.core.jobs.job import QUEUED, Job
+from disqued.core.jobs.job import DELAYED, QUEUED, Job
 from disqued.core.runtime.message import Message
 from disqued.core.runtime.outbox import tell_holders
 from disqued.core.runtime.state import NodeState
@@ -41,6 +41,9 @@ def handle_willqueue(state: NodeState, peer: Peer, frame: Frame) -> None:
 
     The answer goes to all holders, because they are likely to ask next. This node restarts its retry time together with
     them, so that no copy is requeued earlier than the others only because it was asked less often.
+
+    A sender with TRANSFER got the job from a node that had it queued. Only the node to which a worker gave the job back
+    for later has it wait: the others may not have heard yet that the delay was ended.
     """
     job = job_held_with(state, peer, frame)
     if job is None:
@@ -49,7 +52,7 @@ def handle_willqueue(state: NodeState, peer: Peer, frame: Frame) -> None:
         tell_queued(state, job)
         state.lifecycle.postpone(job, state.now_ms)
         state.counters.add(REQUEUES_PREVENTED)
-    elif is_postponed(state, job):
+    elif is_postponed(state, job) and (job.flags & DELAYED or not frame.message_flags & kinds.TRANSFER):
         tell(state, peer, job)
         state.counters.add(REQUEUES_PREVENTED)
     elif state.lifecycle.is_leased(job, state.now_ms):
@@ -65,7 +68,7 @@ MESSAGE: Final[Message] = Message(
     "WILLQUEUE",
     kinds.OF_JOB_ID,
     "a node that will queue a job in 500 ms, to the other holders; one that has a job queued, to a holder of which it "
-    "has just learned",
+    "has just learned; with TRANSFER, one that was given a queued job",
     "QUEUED or SETACK if the sender does not know",
     handle_willqueue,
 )

@@ -135,13 +135,14 @@ def _register(state: NodeState, peer: Peer, job: Job, dummy: Job | None) -> None
 
 
 def _introduce(state: NodeState, source: Peer, job: Job) -> None:
-    """Tell the holders that cannot know it that this node is a holder too."""
+    """Tell the holders that cannot know it that this node is a holder too, and has the job queued."""
     delivered = job.delivered
     assert delivered is not None
     for node_id in delivered:
         peer = state.view.peers.get(node_id)
         if peer is not None and (peer is not source or peer.features == 0):
-            send(state, peer, state.bus.about_job(kinds.WILLQUEUE, job.id))
+            flags = kinds.TRANSFER if peer.features else 0
+            send(state, peer, state.bus.about_job(kinds.WILLQUEUE, job.id, 0, flags))
 
 
 def _tell_acknowledged(state: NodeState, peer: Peer, job: Job) -> None:

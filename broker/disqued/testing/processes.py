@@ -277,7 +277,9 @@ def form_cluster(servers: Sequence[LocalProcess], *, chain: bool = False) -> Non
         if reply != "OK":
             raise ProcessFailedError(f"CLUSTER MEET {server.at} {server.port}: {reply}")
     wait_until(
-        lambda: is_complete(servers), "the nodes form a cluster", lambda: "\n".join(node.output for node in servers)
+        lambda: is_complete(servers),
+        "the nodes form a cluster",
+        lambda: "\n".join(f"{node.output}\n{node.ask('CLUSTER NODES')}" for node in servers),
     )
 
 
