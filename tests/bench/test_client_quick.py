@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(shutil.which("cc") is None, reason="the load generator needs a C compiler")
 def test_client_is_measured_beside_code_by_hand_and_consumers_move_or_stay() -> None:

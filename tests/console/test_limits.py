@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 from console.conftest import Look, OpenNode
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("setting", "value", "mark"),
     [("rate", "1/h", "held back: rate"), ("inflight", "1", "held back: in flight")],

@@ -31,6 +31,7 @@ def test_guide_shows_all_pictures() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(find_chromium() is None, reason="Chromium is not installed (apt install chromium)")
 def test_script_takes_all_pictures(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "docs.generate.console_pictures", str(tmp_path), "3"]

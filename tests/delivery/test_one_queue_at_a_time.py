@@ -223,6 +223,7 @@ def test_working_postpones_the_requeue_on_all_holders(cluster: Cluster) -> None:
     assert job_messages(cluster).count("WORKING") == 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("skew_s", [-3600, 0, 3600])
 @pytest.mark.parametrize("ttl_s", [600, 7200])
 def test_half_of_the_ttl_is_measured_right_when_the_clock_of_the_creator_is_wrong(skew_s: int, ttl_s: int) -> None:

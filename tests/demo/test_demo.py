@@ -95,6 +95,7 @@ def test_counts_agree_although_a_node_and_a_worker_are_killed() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_cluster_on_a_terminal_runs_until_interrupted() -> None:
     port = free_port()
     ours, theirs = pty.openpty()

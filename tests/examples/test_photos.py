@@ -26,6 +26,7 @@ CLOCK_S: Final = 0.05
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_every_picture_is_published_and_none_of_its_reminders_is_early(
     tmp_path: Path, record_property: Publish

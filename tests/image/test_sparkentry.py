@@ -171,6 +171,7 @@ def test_spark_accepts_the_class_and_options_of_executors(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_spark_submit_runs_a_job_with_its_settings(tmp_path: Path) -> None:
     with_java()
     job = tmp_path / "job.py"

@@ -139,6 +139,7 @@ def test_long_task_is_renewed_and_a_worker_killed_with_signal_9_loses_none(
     assert left(broker, "killed") | set(ended(noted)) == set("abcdef"), "no task is lost"
 
 
+@pytest.mark.slow
 def test_stopped_workers_give_back_what_they_have_not_begun_and_count_no_attempt(
     tasks: Any, url: str, tmp_path: Path, broker: Client
 ) -> None:
@@ -198,6 +199,7 @@ def test_task_that_kills_its_process_becomes_a_dead_letter_at_the_limit_of_its_q
         assert worker.output.count("kill_worker_process[") >= 3
 
 
+@pytest.mark.slow
 def test_node_that_dies_takes_no_task_with_it(
     tasks: Any, hurried: Any, url: str, tmp_path: Path, nodes: list[ServerProcess]
 ) -> None:

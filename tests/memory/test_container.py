@@ -211,6 +211,7 @@ def test_node_survives_many_clients_that_do_not_read(
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_node_survives_copies_during_an_aof_rewrite(
     connect: Connect, node: tuple[ServerProcess, LimitedGroup], tmp_path: Path
 ) -> None:
@@ -240,6 +241,7 @@ def test_node_survives_copies_during_an_aof_rewrite(
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_file_larger_than_memory_is_loaded_and_new_jobs_are_refused(connect: Connect, tmp_path: Path) -> None:
     words = ("--appendonly", "yes", "--aof-enqueue-jobs-once", "yes")
     with ServerProcess(tmp_path, "--appendonly", "yes", "--maxmemory", "100mb") as server:

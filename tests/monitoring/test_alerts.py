@@ -52,6 +52,7 @@ def test_prometheus_accepts_the_rules() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_alerts_fire_in_the_tests_of_promtool_as_expected() -> None:
     assert promtool("test", "rules", *TESTS).count("SUCCESS") == len(TESTS)
 

@@ -72,6 +72,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_every_series_of_the_dashboard_exists_with_its_labels(shown: dict[str, set[str]]) -> None:
     for pattern, labels in SERIES.items():
         found = [name for name in shown if re.fullmatch(pattern, name)]
@@ -80,6 +81,7 @@ def test_every_series_of_the_dashboard_exists_with_its_labels(shown: dict[str, s
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_stream_is_identified_by_its_name(shown: dict[str, set[str]]) -> None:
     assert "metrics_spark_driver_spark_streaming_nightly_drain_latency_Value" in shown
 

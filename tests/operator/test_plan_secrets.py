@@ -101,6 +101,7 @@ def test_deleted_secret_of_the_brokers_is_restored_from_that_of_the_clients() ->
     assert data(scenario, BROKERS)["password"] == data(scenario)["password"] == password
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("secret", [BROKERS, CLIENTS])
 def test_no_client_is_rejected_when_a_secret_is_deleted_during_a_rotation(secret: str) -> None:
     for delay_s in range(12):

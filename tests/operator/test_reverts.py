@@ -142,6 +142,7 @@ def test_field_that_is_changed_back_some_seconds_later_is_reported_without_a_bre
     assert applies(scenario) < 15
 
 
+@pytest.mark.slow
 def test_new_spec_is_applied_at_once_despite_the_webhook() -> None:
     scenario = contested()
     before = applies(scenario)
@@ -154,6 +155,7 @@ def test_new_spec_is_applied_at_once_despite_the_webhook() -> None:
     assert applies(scenario) == before + 1
 
 
+@pytest.mark.slow
 def test_cluster_recovers_when_the_webhook_is_gone() -> None:
     scenario = contested()
     scenario.world.api.webhook = lambda _live: None

@@ -164,6 +164,7 @@ def test_a_leader_that_dies_after_the_dead_letter_was_added_makes_no_second_one(
     assert length(story) == (3 if ordered else 1)
 
 
+@pytest.mark.slow
 def test_a_move_that_is_not_complete_for_an_hour_is_logged_and_enqueue_takes_the_job_back(story: Story) -> None:
     configure(story, "pause", "in", name="q.dead")
     story.add(story.nodes[0], "job")
@@ -178,6 +179,7 @@ def test_a_move_that_is_not_complete_for_an_hour_is_logged_and_enqueue_takes_the
     assert story.stat(story.nodes[0])[b"moving"] == 0
 
 
+@pytest.mark.slow
 def test_a_move_to_an_ordered_queue_without_a_leader_stays_parked_when_its_key_may_be_forgotten(story: Story) -> None:
     story.new("graves", "REPLICAS", 1, "ON", story.followers()[0].id)
     configure(story, "dead", "graves")

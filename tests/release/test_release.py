@@ -27,6 +27,7 @@ def test_all_files_name_the_version_of_the_sources() -> None:
     assert version.outdated() == [], "run python -m release.version"
 
 
+@pytest.mark.slow
 def test_a_file_with_another_version_is_found(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -104,6 +104,7 @@ def test_node_with_a_slow_clock_can_still_change_a_setting(pair: Cluster) -> Non
     assert shown(first) == shown(second) == [[b"mail", b"ttl", b"2"]]
 
 
+@pytest.mark.slow
 def test_node_that_was_away_does_not_bring_back_a_removed_setting(cluster: Cluster) -> None:
     third = cluster.members[2]
     set_one(third, "mail", "ttl", 1)

@@ -85,6 +85,8 @@ def test_each_job_has_one_row_with_its_outcome(spark: SparkSession) -> None:
 # --- outcomes ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_creation_times_of_neighbouring_jobs_bound_when_a_job_finished(spark: SparkSession, tmp_path: Path) -> None:
     """Job 1 finished before job 2 was created; no newer job follows the end of the last one."""
     write_jobs(tmp_path / "disque.aof", 4)
@@ -148,6 +150,7 @@ def test_file_of_a_live_node_has_the_added_jobs_and_which_are_acknowledged(spark
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_directories_patterns_lists_and_addresses_give_each_file_once(spark: SparkSession, tmp_path: Path) -> None:
     for node in ("one", "two"):
         (tmp_path / node).mkdir()
@@ -168,6 +171,8 @@ def test_directories_patterns_lists_and_addresses_give_each_file_once(spark: Spa
         assert frame.rdd.getNumPartitions() == len(files)
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_compressed_file_gives_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
     write_jobs(tmp_path / "disque.aof", 10)
     (tmp_path / "old").mkdir()
@@ -180,6 +185,7 @@ def test_compressed_file_gives_the_same_rows(spark: SparkSession, tmp_path: Path
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_long_file_read_by_several_tasks_gives_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
     ids = write_jobs(tmp_path / "disque.aof", 500)
     whole = table(spark, tmp_path)
@@ -199,6 +205,8 @@ def test_options_leave_out_other_queues_and_bodies(spark: SparkSession) -> None:
     assert all(row["body_size"] > 0 for row in found)
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_columns_can_be_selected_and_unknown_ones_are_rejected(spark: SparkSession) -> None:
     reader = spark.read.format("disque-aof").option("path", str(VECTORS / "01-addjob.aof"))
     assert reader.schema("queue string, id string").load().columns == ["queue", "id"]
@@ -233,6 +241,8 @@ def test_file_of_a_later_release_is_read_by_no_option(tmp_path: Path) -> None:
         list(read_items(str(path)))
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_damaged_ranges_can_be_skipped_and_records_describe_them(spark: SparkSession, tmp_path: Path) -> None:
     write_jobs(tmp_path / "disque.aof", 10)
     data = (tmp_path / "disque.aof").read_bytes()

@@ -81,6 +81,7 @@ def test_drain_writes_the_queue_to_parquet_and_empties_it(run: Run, cluster: Rea
     cluster.wait_until(lambda: left(cluster, "plain") == 0)
 
 
+@pytest.mark.long
 def test_next_run_writes_only_new_jobs(run: Run, cluster: RealCluster, tmp_path: Path) -> None:
     ids = add(cluster, "more", 9)
     arguments = ("--queue", "more", "--output", tmp_path / "out")
@@ -93,6 +94,7 @@ def test_next_run_writes_only_new_jobs(run: Run, cluster: RealCluster, tmp_path:
     assert (status, out.split(",")[0]) == (0, "jobs: 0")
 
 
+@pytest.mark.long
 def test_jobs_delivered_again_after_they_were_written_are_not_written_again(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -135,6 +137,7 @@ def test_invalid_input_exits_with_2_and_the_reason(run: Run, tmp_path: Path, arg
     assert message in err
 
 
+@pytest.mark.long
 def test_output_without_its_checkpoint_is_not_overwritten(run: Run, cluster: RealCluster, tmp_path: Path) -> None:
     output = tmp_path / "out"
     ids = add(cluster, "apart", 3)

@@ -52,6 +52,7 @@ def test_column_becomes_the_body_of_jobs(run: Run, orders: Path, cluster: RealCl
     assert bodies(cluster, "column") == [b"order %d" % n for n in range(10)]
 
 
+@pytest.mark.long
 def test_all_columns_become_a_json_body_and_a_column_names_the_queue(
     run: Run, orders: Path, cluster: RealCluster, tmp_path: Path
 ) -> None:
@@ -65,6 +66,7 @@ def test_all_columns_become_a_json_body_and_a_column_names_the_queue(
     assert len(bodies(cluster, "tin")) == 5
 
 
+@pytest.mark.long
 def test_same_command_with_a_key_adds_only_missing_rows(
     run: Run, orders: Path, cluster: RealCluster, tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -77,6 +79,7 @@ def test_same_command_with_a_key_adds_only_missing_rows(
     assert bodies(cluster, "keyed") == sorted(b"order %d" % n for n in range(12))
 
 
+@pytest.mark.long
 def test_query_over_csv_files_sets_body_and_delay(run: Run, cluster: RealCluster, tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text("name,later\nann,0\nbob,3600\n")
     status, _, err = run(
@@ -125,6 +128,7 @@ def test_invalid_input_exits_with_2_and_the_reason(
     assert bodies(cluster, "q") == []
 
 
+@pytest.mark.long
 def test_unreachable_nodes_exit_with_1(spark: SparkSession, orders: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert spark.version
     arguments: list[Any] = ["--nodes", "127.0.0.1:1", "--input", orders, "--body", "text", "--queue", "q"]

@@ -147,6 +147,8 @@ def test_backlog_has_the_length_and_age_of_the_queue(empty: RealCluster) -> None
         assert [oldest.queue for oldest in reader.oldest_jobs(backlog)] == [QUEUE]
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_hanging_node_delays_only_the_first_request(own: RealCluster) -> None:
     for node in own.nodes[1:]:
         add(node, 10)
@@ -300,6 +302,7 @@ def test_drain_gets_jobs_that_move_while_a_node_leaves(own: RealCluster) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_drain_waits_for_a_hanging_node(own: RealCluster) -> None:
     added = set[str]().union(*(add(node, 300) for node in own.nodes))
     hanging = own.nodes[2]
@@ -314,6 +317,7 @@ def test_drain_waits_for_a_hanging_node(own: RealCluster) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_drain_waits_until_a_killed_node_is_back(tmp_path: Path) -> None:
     with RealCluster(tmp_path, 3, "--appendonly", "yes", "--appendfsync", "always") as own:
         added = set[str]().union(*(add(node, 300, retry_s=8, replicate=1) for node in own.nodes))
@@ -342,6 +346,8 @@ def test_drain_gets_the_jobs_of_a_lost_reply_after_their_requeue(own: RealCluste
     assert set(taken) == added
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_drain_gives_up_on_a_dead_node_and_logs_it(own: RealCluster, caplog: pytest.LogCaptureFixture) -> None:
     for node in own.nodes:
         add(node, 100, replicate=1)

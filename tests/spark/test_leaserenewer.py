@@ -54,6 +54,7 @@ def stays_leased(cluster: RealCluster, seconds: float) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_held_jobs_stay_leased_beyond_their_retry_time_and_are_requeued_when_released(own: RealCluster) -> None:
     first, second = leased(own.nodes[0], 100, retry_s=2), leased(own.nodes[0], 400, retry_s=2)
     with closing(LeaseRenewer(options(own), Clock())) as renewer:
@@ -87,6 +88,7 @@ def test_first_working_is_sent_after_a_third_of_the_lease(own: RealCluster) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_another_node_renews_the_lease_when_the_leasing_node_is_killed(own: RealCluster) -> None:
     jobs = leased(own.nodes[0], 200, retry_s=6, replicate=3)
     with closing(LeaseRenewer(options(own), Clock())) as renewer:

@@ -35,6 +35,7 @@ def examples() -> list[tuple[str, str]]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_all_cells_of_the_tutorial_run(tmp_path: Path) -> None:
     with ServerProcess(tmp_path) as server:
         server.wait_ready()
@@ -69,6 +70,7 @@ def test_all_command_line_options_of_the_page_exist() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_commands_of_the_page_print_its_output(
     spark: SparkSession, nodes: str, cluster: RealCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,

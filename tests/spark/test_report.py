@@ -80,6 +80,7 @@ def test_ages_times_and_outcomes_match_the_log(run: Run, tmp_path: Path) -> None
     assert (mail["retried"], mail["most tries"], mail["body max"]) == ("1", "3", "100 B")
 
 
+@pytest.mark.long
 def test_as_of_sets_the_time_of_ages(run: Run, tmp_path: Path) -> None:
     write_story(tmp_path / "disque.aof")
     arguments = ("--aof", tmp_path / "disque.aof", "--output", tmp_path / "out", "--as-of", "2027-01-15T08:10:20")
@@ -89,6 +90,7 @@ def test_as_of_sets_the_time_of_ages(run: Run, tmp_path: Path) -> None:
     assert table(page)["mail"]["oldest"] == "10 min"
 
 
+@pytest.mark.long
 def test_copies_in_several_files_are_one_job_finished_if_any_copy_is(
     run: Run, tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -103,6 +105,7 @@ def test_copies_in_several_files_are_one_job_finished_if_any_copy_is(
     assert {row["id"] for row in jobs.where("state = 'finished'").collect()} == ended
 
 
+@pytest.mark.long
 def test_page_combines_many_queues_and_stays_small(run: Run, tmp_path: Path, spark: SparkSession) -> None:
     write_story(tmp_path / "disque.aof", others=90)
     assert run("--aof", tmp_path, "--output", tmp_path / "out")[0] == 0
@@ -134,6 +137,7 @@ class _Sources(HTMLParser):
         assert self.open.pop() == tag
 
 
+@pytest.mark.long
 def test_page_is_self_contained_and_escapes_queue_names(run: Run, tmp_path: Path) -> None:
     rng = random.Random(6)
     names = (b"<script>alert(1)</script>", b"$^{\\frac", b"\xff\x00", "\N{SNOWMAN}".encode(), b"n" * 200)
@@ -150,6 +154,7 @@ def test_page_is_self_contained_and_escapes_queue_names(run: Run, tmp_path: Path
     assert "\N{SNOWMAN}" in page
 
 
+@pytest.mark.long
 def test_empty_log_gives_a_report_without_jobs(run: Run, tmp_path: Path) -> None:
     (tmp_path / "disque.aof").write_bytes(b"")
     status, out, err = run("--aof", tmp_path / "disque.aof", "--output", tmp_path / "out")
@@ -158,6 +163,7 @@ def test_empty_log_gives_a_report_without_jobs(run: Run, tmp_path: Path) -> None
     assert "No jobs." in (tmp_path / "out" / "report.html").read_text()
 
 
+@pytest.mark.long
 def test_report_on_live_nodes_has_waiting_jobs_and_current_retries(
     run: Run, cluster: RealCluster, nodes: str, tmp_path: Path
 ) -> None:
@@ -176,6 +182,7 @@ def test_report_on_live_nodes_has_waiting_jobs_and_current_retries(
     assert "live nodes forget finished jobs" in page
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
@@ -193,6 +200,7 @@ def test_unreadable_input_exits_with_the_reason(
     assert (ended, message in err.splitlines()[-1]) == (status, True), err
 
 
+@pytest.mark.long
 def test_skip_damage_reports_on_the_valid_records_of_damaged_files(run: Run, tmp_path: Path) -> None:
     status, out, _ = run("--aof", VECTORS / "08-garbage.aof", "--skip-damage", "--output", tmp_path / "out")
     assert (status, out.split(", w")[0]) == (0, "queues: 3, jobs: 3")

@@ -181,6 +181,7 @@ def lag(query: StreamingQuery) -> dict[str, Any]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_batch_longer_than_the_retry_time_keeps_its_leases(
     spark: SparkSession, cluster: RealCluster, nodes: str, checkpoint: str
 ) -> None:
@@ -211,6 +212,7 @@ def test_batch_longer_than_the_retry_time_keeps_its_leases(
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_last_batch_before_a_stop_is_acknowledged_at_the_next_start(
     spark: SparkSession, cluster: RealCluster, nodes: str, checkpoint: str
 ) -> None:
@@ -230,6 +232,7 @@ def test_last_batch_before_a_stop_is_acknowledged_at_the_next_start(
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_replay_with_a_lost_job_fails_or_continues_as_configured(
     spark: SparkSession, cluster: RealCluster, nodes: str, checkpoint: str
 ) -> None:

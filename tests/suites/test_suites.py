@@ -24,7 +24,7 @@ RUN_S = 1500
 FILES = {"tasks": ("test_tasks.py", "test_inspect.py", "test_worker.py"), "canvas": ("test_canvas.py",)}
 PARTS = [pytest.param(part, marks=pytest.mark.long) for part in FILES]
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(RUN_S + 60)]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(RUN_S + 60)]
 
 
 @pytest.fixture
