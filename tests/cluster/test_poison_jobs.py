@@ -23,6 +23,7 @@ from support.poison import (
     LIMIT,
     QUEUE,
     WHY_REJECTED,
+    Account,
     Letter,
     PoisonLoad,
     dead_letters_made,
@@ -73,40 +74,40 @@ def check(load: PoisonLoad, letters: Sequence[Letter]) -> None:
         assert letter.id.encode() == successor_id(str(origin_id).encode(), DEAD_QUEUE.encode(), 0)
 
 
-def run_now(cluster: RealCluster) -> None:
-    """Queue the jobs that wait for the end of their back-off, each at one of the nodes that have it.
+def waiting(node: RealNode, account: Account) -> list[bytes]:
+    """The jobs that wait for the end of their back-off, and whose last worker gave them back to this node.
 
-    Queued at both, a job can be delivered twice, which counts as one more attempt.
+    Other nodes learn it later. They may also have the job as one that waits when it does no longer.
     """
-    holder: dict[bytes, RealNode] = {}
-    for node in cluster.nodes:
-        for job_id in node.call("JSCAN", 0, "BUSYLOOP", "QUEUE", QUEUE, "STATE", "delayed")[1]:
-            holder.setdefault(job_id, node)
-    for node in cluster.nodes:
-        ids = [job_id for job_id, of in holder.items() if of is node]
-        if ids:
-            assert node.call("ENQUEUE", *ids) == len(ids)
+    found = node.call("JSCAN", 0, "BUSYLOOP", "QUEUE", QUEUE, "STATE", "delayed")[1]
+    return [job_id for job_id in found if account.taken_at[job_id.decode()] is node]
 
 
 def test_good_jobs_pass_poison_jobs_that_wait_and_each_of_those_has_one_dead_letter(
     tmp_path: Path, record_property: Publish
 ) -> None:
-    """The back-off is an hour, so whatever is done meanwhile did not wait for it. The test ends it."""
+    """The back-off is an hour, so whatever is done meanwhile did not wait for it. The test ends it.
+
+    Workers do not move to other nodes, so it is known to which node each job was given back.
+    """
     with RealCluster(tmp_path, 3, *ON_DISK, node_timeout_ms=PATIENT_MS) as cluster:
         cluster.nodes[0].call("QCONF", QUEUE, "SET", "limit", LIMIT, "backoff", "3600000 3600000")
-        with PoisonLoad(cluster.nodes, retry_s=NEVER_S) as load:
+        with PoisonLoad(cluster.nodes, retry_s=NEVER_S, discover=False) as load:
             load.wait_for_more(cluster, 100)
             load.stop_adding()
             account = load.account
             failing = {body for body in account.added(poison=True) if body.startswith(FAILING)}
+            ids = {account.ids[body].encode() for body in failing}
             for attempts in range(1, LIMIT):
+                cluster.wait_until(lambda: set(jobs_of(cluster, QUEUE)) == ids, "only jobs that fail are left")
                 cluster.wait_until(
-                    lambda: set(jobs_of(cluster, QUEUE, "delayed")) == {account.ids[body].encode() for body in failing},
-                    "only jobs that fail are left, and they wait",
+                    lambda: {job_id for node in cluster.nodes for job_id in waiting(node, account)} == ids, "they wait"
                 )
                 assert not account.undone(account.added(poison=False)), "all good jobs have passed them"
                 assert {account.jobs.delivered[body] for body in failing} == {attempts}
-                run_now(cluster)
+                for node, at_node in [(node, waiting(node, account)) for node in cluster.nodes]:
+                    if at_node:
+                        assert node.call("ENQUEUE", *at_node) == len(at_node)
             load.settle(cluster)
         letters = drain(cluster)
         publish(load, letters, record_property)

@@ -76,6 +76,8 @@ class Account:
 
     jobs: JobAccount[bytes] = field(default_factory=JobAccount)
     ids: dict[bytes, str] = field(default_factory=dict)
+    taken_at: dict[str, RealNode] = field(default_factory=dict)
+    """By ID, the node that delivered a job last."""
     sent_s: dict[bytes, float] = field(default_factory=dict)
     """When the ADDJOB of each job was sent."""
     handled_s: dict[bytes, float] = field(default_factory=dict)
@@ -162,7 +164,12 @@ class PoisonLoad:
         """Start a consumer at a node; it stops with the load."""
         patient = Client([node.address], discover=self._discover, timeout_s=TIMEOUT_S)  # jobs in lost replies come late
         client = self._opened.enter_context(patient)
-        self._opened.enter_context(client.consumer(queue, handler, concurrency=concurrency))
+
+        def handle(job: Job) -> object:
+            self.account.taken_at[job.id] = node
+            return handler(job)
+
+        self._opened.enter_context(client.consumer(queue, handle, concurrency=concurrency))
 
     def stop_adding(self) -> None:
         """End the producers."""
