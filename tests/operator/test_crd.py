@@ -205,7 +205,6 @@ import sys
 for name in ("kubernetes.client.models.v1_affinity", "kubernetes.client.models.v1_resource_requirements"):
     sys.modules[name] = None
 import disque_operator.schema.definition
-from support import yamltext
 """
 
 
