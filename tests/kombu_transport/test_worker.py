@@ -163,6 +163,7 @@ def test_stopped_workers_give_back_what_they_have_not_begun_and_count_no_attempt
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("soft_s", [0, 2])
 def test_cold_and_soft_shutdown_give_back_what_runs_and_count_no_attempt(
     tasks: Any, url: str, tmp_path: Path, broker: Client, soft_s: int
@@ -183,7 +184,8 @@ def test_cold_and_soft_shutdown_give_back_what_runs_and_count_no_attempt(
             worker.stop(signal.SIGQUIT)
         assert ("Initiating Soft Shutdown" in worker.output) is bool(soft_s)
         until(lambda: broker.qcount(queue).queued == len(names), "all are in the queue again")
-        assert [(one.nacks, one.additional_deliveries) for one in shown(broker, queue)] == [(0, 0)] * len(names)
+        counts = [(one.nacks, one.additional_deliveries) for one in shown(broker, queue)]
+        assert counts == [(0, 0)] * len(names), worker.output
     assert ended(noted) == []
     assert broker.qcount(f"{queue}.dead").dead == 0
 
