@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -310,6 +311,31 @@ def test_other_finished_work_is_reported_after_perform(real: Owner) -> None:
     real.wait(sync)
     real.turns.run_until(lambda: sync in real.told)
     assert last not in real.told
+
+
+def test_a_signal_is_handled_while_a_sync_hangs_although_it_does_not_interrupt_the_wait(
+    real: Owner, gates: Gates
+) -> None:
+    """It reaches another thread. The handler ends what hangs."""
+    real.do(disk.OPEN, "a")
+
+    def send() -> None:
+        gates.begun.acquire()
+        time.sleep(0.1)  # the main thread waits for the sync
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+    sender = threading.Thread(target=send)
+    former = signal.signal(signal.SIGUSR1, lambda *_: gates.free.release())
+    try:
+        sender.start()
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+        sync = DiskWork(disk.SYNC, "a")
+        real.disk.perform(sync)
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})
+        signal.signal(signal.SIGUSR1, former)
+    sender.join()
+    assert sync.error == ""
 
 
 def test_an_open_file_stays_when_the_working_directory_changes(

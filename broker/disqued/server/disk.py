@@ -19,7 +19,7 @@ import contextlib
 from asyncio import AbstractEventLoop
 from collections import deque
 from collections.abc import Callable
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import Thread
 from time import monotonic_ns
 from typing import Final
@@ -30,6 +30,8 @@ from disqued.server.files import CLOSED, OpenFile, do
 
 DIRECT_BYTES: Final = 1 << 20
 """Larger writes are done by a thread: copying would block the event loop for too long."""
+SIGNALS_S: Final = 0.1
+"""How often signals are looked for while `perform` waits."""
 SLOW_NS: Final = 5_000_000
 """A write that takes longer has waited for the disk."""
 QUICK_NS: Final = 1_000_000
@@ -187,9 +189,12 @@ class FileDisk:
         while self._next:
             self._unreported.append(self._sync_next())
         while not work.finished:
-            done = self._take_back(*self._handed_in.get())
-            if done is not work:
-                self._unreported.append(done)
+            # A signal does not interrupt the wait if it came just before or reached another thread. Its handler runs as
+            # soon as interpreted code does: in `suppress`.
+            with contextlib.suppress(Empty):
+                done = self._take_back(*self._handed_in.get(timeout=SIGNALS_S))
+                if done is not work:
+                    self._unreported.append(done)
         if self._unreported and self._loop is not None:
             self._loop.call_soon(self._collect)
 
