@@ -317,7 +317,6 @@ def test_drain_waits_for_a_hanging_node(own: RealCluster) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.long
 def test_drain_waits_until_a_killed_node_is_back(tmp_path: Path) -> None:
     with RealCluster(tmp_path, 3, "--appendonly", "yes", "--appendfsync", "always") as own:
         added = set[str]().union(*(add(node, 300, retry_s=8, replicate=1) for node in own.nodes))

@@ -24,7 +24,7 @@ ROWS = 2_000
 TESTS = Path(__file__).parents[1]
 WRITES_WITHIN_S = 240
 
-pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(WRITES_WITHIN_S + 60)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(WRITES_WITHIN_S + 60)]
 
 
 class Write:

@@ -181,7 +181,6 @@ def lag(query: StreamingQuery) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.long
 def test_batch_longer_than_the_retry_time_keeps_its_leases(
     spark: SparkSession, cluster: RealCluster, nodes: str, checkpoint: str
 ) -> None:

@@ -53,9 +53,8 @@ def jobs_left(cluster: RealCluster) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.long
 @pytest.mark.timeout(LONG_S * 2)
-@pytest.mark.parametrize("hang", ["in a task", *HANGS])
+@pytest.mark.parametrize("hang", ["in a task", *(pytest.param(hang, marks=pytest.mark.long) for hang in HANGS)])
 def test_killed_driver_loses_nothing(own: RealCluster, tmp_path: Path, hang: Step) -> None:
     added: dict[str, str] = {}
     for node in own.nodes:
@@ -91,7 +90,6 @@ def test_jobs_leased_by_a_killed_driver_are_requeued(own: RealCluster, tmp_path:
 
 
 @pytest.mark.slow
-@pytest.mark.long
 @pytest.mark.timeout(LONG_S * 2)
 def test_tasks_of_a_killed_executor_are_run_again(own: RealCluster, tmp_path: Path) -> None:
     added: dict[str, str] = {}

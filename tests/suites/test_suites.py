@@ -22,7 +22,6 @@ from suites.sources import CELERY, KOMBU, Source
 HERE = Path(__file__).parent
 RUN_S = 1500
 FILES = {"tasks": ("test_tasks.py", "test_inspect.py", "test_worker.py"), "canvas": ("test_canvas.py",)}
-PARTS = [pytest.param(part, marks=pytest.mark.long) for part in FILES]
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(RUN_S + 60)]
 
@@ -97,7 +96,7 @@ def test_kombu_runs_its_tests_of_transports(nodes: list[ServerProcess], tmp_path
     assert "46 passed" in suite.output
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", FILES)
 def test_celery_runs_its_tests_while_a_node_is_killed(nodes: list[ServerProcess], tmp_path: Path, part: str) -> None:
     directory = copy_of_tests(CELERY, tmp_path)
     soon: Mapping[str, object] = {"broker_transport_options": {"retry": 5}}

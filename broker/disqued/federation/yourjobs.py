@@ -141,8 +141,7 @@ def _introduce(state: NodeState, source: Peer, job: Job) -> None:
     for node_id in delivered:
         peer = state.view.peers.get(node_id)
         if peer is not None and (peer is not source or peer.features == 0):
-            flags = kinds.TRANSFER if peer.features else 0
-            send(state, peer, state.bus.about_job(kinds.WILLQUEUE, job.id, 0, flags))
+            send(state, peer, state.bus.about_job(kinds.WILLQUEUE, job.id, 0, kinds.TRANSFER))
 
 
 def _tell_acknowledged(state: NodeState, peer: Peer, job: Job) -> None:

@@ -279,8 +279,16 @@ def form_cluster(servers: Sequence[LocalProcess], *, chain: bool = False) -> Non
     wait_until(
         lambda: is_complete(servers),
         "the nodes form a cluster",
-        lambda: "\n".join(f"{node.output}\n{node.ask('CLUSTER NODES')}" for node in servers),
+        lambda: "\n".join(f"{server.output}\n{_view_of(server)}" for server in servers),
     )
+
+
+def _view_of(server: LocalProcess) -> str:
+    """Its reply to CLUSTER NODES, or why there is none."""
+    try:
+        return server.ask("CLUSTER NODES")
+    except OSError as error:
+        return f"no reply to CLUSTER NODES: {error}"
 
 
 def is_complete(servers: Sequence[LocalProcess]) -> bool:
