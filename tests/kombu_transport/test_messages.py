@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import pickle
 import re
+import signal
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 from kombu import Exchange, Queue
 
-from disqued.client import Client, ConnectionLost, JobDetails, JobId
+from disqued.client import Client, ConnectionLost, JobDetails, JobId, sockets
 from disqued.testing.processes import ServerProcess
 from kombu_transport.messages import Messages, until
 
@@ -204,6 +205,35 @@ def test_cancelled_consumer_gives_back_what_it_had_fetched_ahead(connect: Connec
     until(lambda: broker.qcount("cancelled").queued == 9, "nine are back")
     publish(connection, queue, "later")
     assert messages.stays_empty()
+
+
+@pytest.mark.parametrize("step", ["send", "_read"])
+def test_signal_handler_that_cancels_in_the_middle_of_a_fetch_loses_no_message(
+    connect: Connect, broker: Client, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """As Celery does in a cold shutdown. The messages would come back after ten minutes."""
+    queue = queue_named(f"interrupted-{step}")
+    publishing, consuming = connect(retry=600), connect()
+    for number in range(10):
+        publish(publishing, queue, number)
+    messages = Messages(consuming, queue, prefetch=10)
+    done = getattr(sockets.SocketLink, step)
+
+    def interrupted(link: sockets.SocketLink, *args: Any) -> Any:
+        result = done(link, *args)
+        if step == "send" or b"D-" in result:  # part of a reply with jobs
+            signal.raise_signal(signal.SIGUSR1)
+        return result
+
+    monkeypatch.setattr(sockets, "READ_BYTES", 100)
+    monkeypatch.setattr(sockets.SocketLink, step, interrupted)
+    former = signal.signal(signal.SIGUSR1, lambda *_: messages.consumer.cancel())
+    try:
+        messages.drain(1)
+    finally:
+        signal.signal(signal.SIGUSR1, former)
+    consuming.close()
+    until(lambda: broker.qcount(queue.name).queued == 10, "all are back")
 
 
 def test_simple_queue_get_purge_and_size(connect: Connect) -> None:

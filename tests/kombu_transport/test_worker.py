@@ -163,7 +163,6 @@ def test_stopped_workers_give_back_what_they_have_not_begun_and_count_no_attempt
 
 
 @pytest.mark.slow
-@pytest.mark.long
 @pytest.mark.parametrize("soft_s", [0, 2])
 def test_cold_and_soft_shutdown_give_back_what_runs_and_count_no_attempt(
     tasks: Any, url: str, tmp_path: Path, broker: Client, soft_s: int

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from kombu.utils.scheduling import cycle_by_name
@@ -40,6 +41,9 @@ class Fetcher:
         self._cycle = cycle_by_name(options.queue_order_strategy)()
         self._queues: tuple[str, ...] = ()
         self._due_s = 0.0
+        self._in_step = False
+        """Whether something is being sent or received."""
+        self._ends_after_step = False
         self.fetched: deque[Job] = deque()
         """Jobs that were fetched and not delivered."""
 
@@ -76,12 +80,13 @@ class Fetcher:
         allowed = set(queues)
         names = [name for name in self._cycle.consume(len(self._cycle.items)) if name in allowed]
         call = get(names, count=min(count, self._options.prefetch_limit), timeout_ms=FETCH_MS, **_WITH)
-        try:
-            self._pending.send(call)
-        except ConnectionLost:  # an idle connection that the node had closed
-            self._pending.send(call)
-        self._queues = wanted
-        self._due_s = time.monotonic() + FETCH_MS / 1000 + self._options.socket_timeout
+        with self._step():
+            try:
+                self._pending.send(call)
+            except ConnectionLost:  # an idle connection that the node had closed
+                self._pending.send(call)
+            self._queues = wanted
+            self._due_s = time.monotonic() + FETCH_MS / 1000 + self._options.socket_timeout
 
     def _check_overdue(self) -> None:
         if time.monotonic() > self._due_s:
@@ -96,13 +101,26 @@ class Fetcher:
         Raises:
             ResponseError: the node refuses the fetch.
         """
+        with self._step():
+            try:
+                jobs = self._pending.receive()
+            except ELSEWHERE as error:
+                log.warning("fetch failed, using another node error=%r", str(error))
+                return
+            if jobs:
+                self._take(jobs)
+
+    @contextmanager
+    def _step(self) -> Iterator[None]:
+        """Do something during which the fetch cannot be ended."""
+        self._in_step = True
         try:
-            jobs = self._pending.receive()
-        except ELSEWHERE as error:
-            log.warning("fetch failed, using another node error=%r", str(error))
-            return
-        if jobs:
-            self._take(jobs)
+            yield
+        finally:
+            self._in_step = False
+            if self._ends_after_step:
+                self._ends_after_step = False
+                self.interrupt()
 
     def _take(self, jobs: Sequence[Job]) -> None:
         self._leases.hold(jobs)
@@ -110,7 +128,10 @@ class Fetcher:
         self._cycle.rotate(jobs[-1].queue)
 
     def interrupt(self) -> None:
-        """End the pending fetch; what it has brought is in `fetched`."""
+        """End the pending fetch, at the end of a step that is under way; what it has brought is in `fetched`."""
+        if self._in_step:
+            self._ends_after_step = True
+            return
         jobs: list[Job] | None = None
         try:
             jobs = self._pending.interrupt()
