@@ -28,8 +28,11 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-W", "error", "-m", "disqued.demo", *arguments]
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=100, check=False)
+def run(*arguments: str, timeout_s: float = 100) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=timeout_s, check=False)
+    except subprocess.TimeoutExpired as error:
+        pytest.fail(f"it did not end within {timeout_s:g} s:\n{(error.stdout or b'').decode()}")
 
 
 def is_listening(port: int) -> bool:
@@ -39,9 +42,10 @@ def is_listening(port: int) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)  # half a minute, but scenes have patience on slow machines, and say what did not happen
 def test_counts_agree_although_a_node_and_a_worker_are_killed() -> None:
     port = free_port()
-    done = run("--source", str(SOURCE), "--retry", "1", "--workers", "2", "--port", str(port))
+    done = run("--source", str(SOURCE), "--retry", "1", "--workers", "2", "--port", str(port), timeout_s=350)
     assert done.stderr == ""
     assert done.returncode == 0, done.stdout
     files = len(source_files(SOURCE))

@@ -1,13 +1,18 @@
-"""The account of the ordered queue: what it says about gaps, inversions and repeated deliveries."""
+"""The ordered queue whose leader is killed, and the account of its jobs: gaps, inversions, repeated deliveries."""
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from typing import Any
+
 import pytest
 
+from disqued.client import Client
 from disqued.demo import ordered
 from disqued.demo.cluster import choose_ports, running_cluster
 from disqued.demo.ordered import Delivery, DeliveryOrder, OrderedJobs
 from disqued.testing.ports import free_port
+from support.losesareply import LosesAReply
 
 
 def delivered(*numbers: int) -> DeliveryOrder:
@@ -47,3 +52,23 @@ def test_jobs_keep_their_order_when_the_leader_is_killed(monkeypatch: pytest.Mon
     assert len(scene.order.by_worker()) > 1, "another worker took over"
     assert len(lines) == 1
     assert scene.accepted_s > 0, "jobs were added after the leader was killed"
+
+
+@pytest.mark.slow
+def test_job_is_done_although_the_answer_to_its_acknowledgement_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when the leader is killed between the two: nobody gets the job again."""
+    monkeypatch.setattr(ordered, "JOBS", 60)
+    with running_cluster(choose_ports(free_port())) as cluster, ExitStack() as opened:
+        proxies = {
+            node.address: opened.enter_context(LosesAReply("ACKJOB", node.port, down=20)) for node in cluster.nodes
+        }
+
+        def through_a_proxy(nodes: tuple[str, ...], **options: Any) -> Client:
+            return Client([proxies[node].address for node in nodes], **options)
+
+        monkeypatch.setattr(ordered, "Client", through_a_proxy)
+        scene = OrderedJobs(cluster, lambda _: None)
+        scene.run()
+    assert any(proxy.lost.is_set() for proxy in proxies.values())
+    assert scene.problem() is None
+    assert scene.done == set(range(60))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -12,7 +11,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 import pytest
 
@@ -23,6 +22,7 @@ from disqued.testing.processes import wait_until
 from dramatiq_adapter.conftest import MakeBroker
 from dramatiq_adapter.workers import LONG_MS, LONG_S, Calls, actor, worker
 from support.cluster import RealCluster
+from support.losesareply import LosesAReply
 
 TESTS: Final = Path(__file__).parents[1]
 
@@ -52,39 +52,6 @@ def told(broker: DisqueBroker) -> tuple[str, int]:
     broker.client.ack(job.id)
     what, pid = job.body.decode().split()
     return what, int(pid)
-
-
-class LosesAReply:
-    """An address of a node, at which the connection breaks in place of the first reply to ADDJOB."""
-
-    def __init__(self, port: int) -> None:
-        self._target = port
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
-        self.lost = threading.Event()
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._serve, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._listener.close()
-
-    def _serve(self) -> None:
-        with suppress(OSError):
-            while True:
-                downstream, _ = self._listener.accept()
-                threading.Thread(target=self._forward, args=(downstream,), daemon=True).start()
-
-    def _forward(self, downstream: socket.socket) -> None:
-        with suppress(OSError), downstream, socket.create_connection(("127.0.0.1", self._target)) as upstream:
-            while data := downstream.recv(1 << 20):
-                upstream.sendall(data)
-                reply = upstream.recv(1 << 20)
-                if b"ADDJOB" in data and not self.lost.is_set():
-                    self.lost.set()
-                    return
-                downstream.sendall(reply)
 
 
 def metrics_of(port: int) -> str:
@@ -168,7 +135,7 @@ def test_acknowledgement_waits_until_a_node_is_back(tmp_path: Path) -> None:
 
 
 def test_message_is_added_once_although_a_reply_was_lost(make_broker: MakeBroker, nodes: RealCluster) -> None:
-    with LosesAReply(nodes.nodes[0].port) as proxy:
+    with LosesAReply("ADDJOB", nodes.nodes[0].port) as proxy:
         broker = make_broker(nodes=[proxy.address])
         calls = Calls()
         task = actor(broker, calls.add, actor_name="add")

@@ -20,11 +20,12 @@ from disqued.client import (
     DisqueError,
     Job,
     Loading,
+    NoQuorum,
     NotReplicated,
-    ResponseError,
     StaleClaim,
 )
 from disqued.demo.cluster import BrokerNode, Cluster
+from disqued.demo.waiting import wait_for
 from disqued.demo.workers import WorkFailedError
 
 QUEUE = "demo:orders"
@@ -39,8 +40,9 @@ TASK_S = 0.003
 """How long a worker needs for a job."""
 POLL_S = 0.02
 DEADLINE_S = 60.0
-NO_LEADER = "NOQUORUM"
-"""The error to an add that found no leader in time. Nothing was added."""
+"""The scene fails if no job is added, delivered or done for this time."""
+DOWN = (ConnectionFailed, ConnectionLost, Loading)
+"""The errors to a request while the node is killed and restarted. It may have been executed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ class OrderedJobs:
         """Make the queue, add and process all jobs, and kill the leader meanwhile.
 
         Raises:
-            WorkFailedError: the jobs were not done in time, or a request failed.
+            WorkFailedError: the jobs made no progress, or a request failed.
         """
         threads: list[threading.Thread] = []
         try:
@@ -202,9 +204,7 @@ class OrderedJobs:
                     timeout_ms=ADD_TIMEOUT_MS,
                     repeat=True,
                 )
-            except ResponseError as error:
-                if not (isinstance(error, NotReplicated) or error.prefix == NO_LEADER):
-                    raise
+            except (NotReplicated, NoQuorum):
                 if time.monotonic() > deadline_s:
                     raise
             else:
@@ -218,27 +218,41 @@ class OrderedJobs:
                 try:
                     for job in client.get(QUEUE, timeout_ms=FETCH_TIMEOUT_MS, with_claim=True):
                         self._do(client, job, f"worker {node.number}")
-                except (ConnectionFailed, ConnectionLost, Loading):  # the node is down: its job goes to another worker
+                except DOWN:
                     self._over.wait(POLL_S)
 
     def _do(self, client: Client, job: Job, worker: str) -> None:
         number = int(job.body)
         self.order.deliveries.append(Delivery(job.claim or 0, number, worker, time.monotonic()))
         time.sleep(TASK_S)
-        try:
-            client.ack(job.id, claim=job.claim)
-        except StaleClaim:  # the job was delivered again, to the worker that is active now
-            return
-        self.done.add(number)
+        if self._acknowledge(client, job):
+            self.done.add(number)
+
+    def _acknowledge(self, client: Client, job: Job) -> bool:
+        """Acknowledge a job, and return whether it is done: it is not if another worker has it now.
+
+        A request without an answer is repeated. If it was executed, nobody gets the job again.
+        """
+        while not self._over.is_set():
+            try:
+                client.ack(job.id, claim=job.claim)
+            except (*DOWN, NoQuorum):
+                self._over.wait(POLL_S)
+            except StaleClaim:
+                return False
+            else:
+                return True
+        return False
 
     def _wait(self, condition: Callable[[], object], what: str) -> None:
-        deadline_s = time.monotonic() + DEADLINE_S
-        while not condition():
-            if self._failures:
-                raise WorkFailedError(self._failures[0])
-            if time.monotonic() > deadline_s:
-                raise WorkFailedError(f"after {DEADLINE_S:g} s it is not true that {what}")
-            time.sleep(POLL_S)
+        wait_for(
+            condition,
+            what,
+            progress=lambda: self.added + len(self.order.deliveries) + len(self.done),
+            patience_s=DEADLINE_S,
+            failures=self._failures,
+            describe=lambda: f"{self.added} jobs were added, {len(self.done)} are done.",
+        )
 
 
 def _pairs(flat: object) -> dict[bytes, object]:

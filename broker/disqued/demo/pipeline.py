@@ -19,6 +19,7 @@ from disqued.demo.cluster import BrokerNode, Cluster
 from disqued.demo.source import count_file
 from disqued.demo.stalled import describe
 from disqued.demo.tasks import COUNTS, LIST, TOTAL, Account, Table, Task, plan
+from disqued.demo.waiting import wait_for
 from disqued.demo.workers import WorkFailedError
 
 QUEUE = "demo:tasks"
@@ -42,7 +43,7 @@ FETCH_TIMEOUT_MS = 200
 DOWN_S = 1.0
 POLL_S = 0.05
 DEADLINE_S = 60.0
-"""The scene fails if no task is added or done for this time: how long all of them take depends on the machine."""
+"""The scene fails if no task is added or done for this time."""
 
 
 @dataclass(slots=True)
@@ -192,17 +193,14 @@ class Pipeline:
         self.total = result_of(client, self.account.ids[TOTAL])
 
     def _wait(self, condition: Callable[[], bool], what: str) -> None:
-        """Wait for a condition for as long as the tasks make progress."""
-        progress, since_s = self.account.progress, time.monotonic()
-        while not condition():
-            if self._failures:
-                raise WorkFailedError(self._failures[0])
-            if self.account.progress != progress:
-                progress, since_s = self.account.progress, time.monotonic()
-            elif time.monotonic() - since_s > DEADLINE_S:
-                tasks = describe(self.cluster, self.account)
-                raise WorkFailedError(f"{DEADLINE_S:g} s without progress, and it is not true that {what}. {tasks}")
-            time.sleep(POLL_S)
+        wait_for(
+            condition,
+            what,
+            progress=lambda: self.account.progress,
+            patience_s=DEADLINE_S,
+            failures=self._failures,
+            describe=lambda: describe(self.cluster, self.account),
+        )
 
     # --- working ------------------------------------------------------------------------------------------------------
 
