@@ -44,7 +44,7 @@ def is_listening(port: int) -> bool:
 @pytest.mark.slow
 @pytest.mark.timeout(400)  # half a minute, but scenes have patience on slow machines, and say what did not happen
 def test_counts_agree_although_a_node_and_a_worker_are_killed() -> None:
-    port = free_port()
+    port = free_port(behind=NODES - 1)
     done = run("--source", str(SOURCE), "--retry", "1", "--workers", "2", "--port", str(port), timeout_s=350)
     assert done.stderr == ""
     assert done.returncode == 0, done.stdout
@@ -101,7 +101,7 @@ def test_counts_agree_although_a_node_and_a_worker_are_killed() -> None:
 @pytest.mark.slow
 @pytest.mark.long
 def test_cluster_on_a_terminal_runs_until_interrupted() -> None:
-    port = free_port()
+    port = free_port(behind=NODES - 1)
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         command("--source", str(SOURCE), "--retry", "1", "--port", str(port)),
@@ -131,7 +131,7 @@ def test_cluster_on_a_terminal_runs_until_interrupted() -> None:
 
 @pytest.mark.slow
 def test_interrupt_stops_everything() -> None:
-    port = free_port()
+    port = free_port(behind=NODES - 1)
     process = subprocess.Popen(command("--port", str(port)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert process.stdout is not None
     seen = b""

@@ -9,7 +9,7 @@ import pytest
 
 from disqued.client import Client
 from disqued.demo import ordered
-from disqued.demo.cluster import choose_ports, running_cluster
+from disqued.demo.cluster import NODES, choose_ports, running_cluster
 from disqued.demo.ordered import Delivery, DeliveryOrder, OrderedJobs
 from disqued.testing.ports import free_port
 from support.losesareply import LosesAReply
@@ -44,7 +44,7 @@ def test_deliveries_are_compared_in_the_order_of_their_claims() -> None:
 def test_jobs_keep_their_order_when_the_leader_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ordered, "JOBS", 60)
     lines: list[str] = []
-    with running_cluster(choose_ports(free_port())) as cluster:
+    with running_cluster(choose_ports(free_port(behind=NODES - 1))) as cluster:
         scene = OrderedJobs(cluster, lines.append)
         scene.run()
     assert scene.problem() is None
@@ -58,7 +58,7 @@ def test_jobs_keep_their_order_when_the_leader_is_killed(monkeypatch: pytest.Mon
 def test_job_is_done_although_the_answer_to_its_acknowledgement_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """As when the leader is killed between the two: nobody gets the job again."""
     monkeypatch.setattr(ordered, "JOBS", 60)
-    with running_cluster(choose_ports(free_port())) as cluster, ExitStack() as opened:
+    with running_cluster(choose_ports(free_port(behind=NODES - 1))) as cluster, ExitStack() as opened:
         proxies = {
             node.address: opened.enter_context(LosesAReply("ACKJOB", node.port, down=20)) for node in cluster.nodes
         }
