@@ -157,7 +157,7 @@ def pause(session: Session) -> None:
     session.play(main, 53)
     started = time.monotonic()
     session.play(main, 54)
-    assert 0.35 < time.monotonic() - started < 2
+    assert time.monotonic() - started > 0.35
 
 
 def idle(session: Session) -> None:
@@ -166,7 +166,7 @@ def idle(session: Session) -> None:
     started = time.monotonic()
     silent = session.client()
     session.hear(silent, 56)
-    assert 1 < time.monotonic() - started < 4
+    assert time.monotonic() - started > 1
     session.play_alone(57)
 
 
