@@ -193,7 +193,7 @@ def _recover_catalog(room: OrderedRoom, session: Session, *, force: bool) -> Non
     replica = room.exchange.replicas.get(CATALOG_GROUP)
     if not isinstance(replica, Replica) or not replica.raft.members.is_voter(room.hosting.identity):
         raise ReplyError("ERR this node does not keep the catalog; run this command on one of its members")
-    heard = heard_voters(replica, room.hosting.liveness)
+    heard = heard_voters(replica, room.presence.liveness)
     members = replica.raft.members
     if heard >= members.quorum:
         raise ReplyError(f"ERR {heard} of {len(members.voters)} members can be reached, which is a majority")
@@ -220,7 +220,7 @@ def recover(state: NodeState, session: Session, words: list[bytes]) -> bool:
     replica = room.exchange.replicas.get(int(queue.group))
     if not isinstance(replica, Replica) or not replica.raft.members.is_voter(room.hosting.identity):
         raise ReplyError("ERR this node has no replica of this queue that could vote")
-    heard = heard_voters(replica, room.hosting.liveness)
+    heard = heard_voters(replica, room.presence.liveness)
     members = replica.raft.members
     if heard >= members.quorum:
         raise ReplyError(f"ERR {heard} of {len(members.voters)} replicas can be reached, which is a majority")

@@ -24,8 +24,8 @@ from disqued.errors import QueueExists, ReplyError
 from disqued.ordered.catalog import CATALOG_GROUP, Catalog
 from disqued.ordered.clients import Clients
 from disqued.ordered.exchange import Exchange, node_of
-from disqued.ordered.hosting import NO_LOG, Hosting
-from disqued.ordered.payload import CATALOG_BYTES, NO_CATALOG, Founding, pack_founding
+from disqued.ordered.hosting import Hosting
+from disqued.ordered.payload import CATALOG_BYTES, NO_CATALOG, NO_LOG, Founding, pack_founding
 from disqued.ordered.requests import DONE, PING, Request
 from disqued.raft.members import Members
 from disqued.resp.writer import OK

@@ -22,7 +22,9 @@ from disqued.ordered.catalogmachine import CatalogMachine
 from disqued.ordered.damaged import DamagedReplicas
 from disqued.ordered.damagemessages import is_out_of_service, is_removal
 from disqued.ordered.early import EarlyMessages
-from disqued.ordered.exchange import SILENT_MS, Exchange, node_of
+from disqued.ordered.exchange import Exchange, node_of
+from disqued.ordered.payload import NO_LOG
+from disqued.ordered.presence import Presence
 from disqued.ordered.queuemachine import Agents, QueueMachine, queue_in
 from disqued.ordered.recovering import CatalogRecovery, QueueRecovery
 from disqued.ordered.replica import Replica
@@ -31,7 +33,6 @@ from disqued.ordered.stopping import hand_over
 from disqued.ordered.storage import Storage, StorageListener
 from disqued.raft.group import Group
 from disqued.raft.hardstate import HardState
-from disqued.raft.liveness import Liveness
 from disqued.raft.members import Members
 from disqued.raft.message import APPEND, SNAPSHOT, Message
 from disqued.raft.snapshotmeta import SnapshotMeta
@@ -47,14 +48,21 @@ _FIRST: Final = 1
 """The index and the term of the snapshot with which a group begins."""
 GATHER_ENTRIES: Final = 64
 """While a follower has not confirmed what it was sent, the next append waits until it has so many entries."""
-NO_LOG: Final = bytes(8)
 
 
 class Hosting(StorageListener):
     """The replicas of one node."""
 
-    def __init__(self, exchange: Exchange, agents: Agents, catalog: Catalog, changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        exchange: Exchange,
+        presence: Presence,
+        agents: Agents,
+        catalog: Catalog,
+        changed: Callable[[], None],
+    ) -> None:
         self._exchange = exchange
+        self._presence = presence
         self._agents = agents
         self._catalog = catalog
         self._changed = changed
@@ -71,17 +79,12 @@ class Hosting(StorageListener):
         """Other groups that this node leads and that lack a replica, because it was damaged."""
         self._copy = CatalogCopy(catalog)
         self._damaged = DamagedReplicas(exchange)
-        self.liveness = Liveness(SILENT_MS)
         self._tuning = Tuning(gather_entries=GATHER_ENTRIES)
         self.log_tuning: LogTuning | None = None
         """Limits of the log instead of those of the configuration; simulations have small segments."""
         self._recovering: dict[int, OrderedQueue] = {}
         """The queues whose replica here is being made the only one."""
-        self._versions: dict[bytes, int] = {}
-        """The version of the catalog that each node told last."""
         self._early = EarlyMessages()
-        self._identities: dict[bytes, bytes] = {}
-        """The replicas that other nodes have, as they said last."""
         self._machine: CatalogMachine | None = None
         self.founders = Members(())
         """The members of group 0, as far as known here."""
@@ -260,7 +263,7 @@ class Hosting(StorageListener):
         self.founders = Members(())
         self._exchange.members.clear()
         self._exchange.leaders.clear()
-        self._identities.clear()
+        self._presence.forget()
 
     # --- groups -------------------------------------------------------------------------------------------------------
 
@@ -366,7 +369,7 @@ class Hosting(StorageListener):
 
     def _catalog_recovered(self, stored: Stored, applier: CatalogMachine) -> None:
         """The replica of group 0 is alone now."""
-        self._versions.clear()
+        self._presence.forget_versions()
         self.know_founders(stored.snapshot.members)
         self._exchange.leaders.pop(CATALOG_GROUP, None)
         self._add(CATALOG_GROUP, stored, applier).campaign()
@@ -374,13 +377,9 @@ class Hosting(StorageListener):
     def leave_lineage(self) -> None:
         """The catalog was recovered elsewhere: give up the replica of group 0, if there is one."""
         self._exchange.send()  # its messages must not leave after the next BEAT
-        self._versions.clear()
+        self._presence.forget_versions()
         if self.is_founder:
             self._end(CATALOG_GROUP)
-
-    def _is_from_before(self, replica: Replica, node_id: bytes) -> bool:
-        """Whether a message comes from a node that may not know that the queue was recovered."""
-        return self._versions.get(node_id, -1) < replica.epoch
 
     def _begin_queue(self, queue: OrderedQueue) -> None:
         applier = QueueMachine(self._exchange, self.storage, self._agents, queue)
@@ -403,7 +402,7 @@ class Hosting(StorageListener):
     def _add(self, group: i64, stored: Stored, applier: Applier) -> Replica:
         exchange = self._exchange
         seed = int.from_bytes(exchange.state.host.random_bytes(4), "big")
-        raft = Group(group, self._identity_for_group(), stored, self.liveness, self._tuning, seed)
+        raft = Group(group, self._identity_for_group(), stored, self._presence.liveness, self._tuning, seed)
         replica = Replica(exchange, self.storage, raft, applier, stored.snapshot.index)
         if isinstance(applier, QueueMachine):
             replica.epoch = applier.queue.epoch
@@ -422,7 +421,7 @@ class Hosting(StorageListener):
     def _end(self, group: int) -> None:
         self._stop(group)
         self.storage.log.remove_group(group)
-        self.liveness.forget_group(group)
+        self._presence.liveness.forget_group(group)
 
     def _stop(self, group: int) -> None:
         replica = self._exchange.drop(group)
@@ -529,7 +528,7 @@ class Hosting(StorageListener):
         if is_out_of_service(messages[0]):
             replica.lost(messages[0])
             self._incomplete[int(group)] = None
-        elif replica.epoch == 0 or not self._is_from_before(replica, node_of(messages[0].sender)):
+        elif not self._presence.is_from_before(replica, node_of(messages[0].sender)):
             replica.take_messages(messages)
 
     def take_part(self, node_id: bytes, part: Part, messages: list[Message]) -> None:
@@ -539,62 +538,11 @@ class Hosting(StorageListener):
             replica = self._join(part.group, messages[0])
         if not isinstance(replica, Replica):
             return
-        if replica.epoch == 0 or not self._is_from_before(replica, node_id):
+        if not self._presence.is_from_before(replica, node_id):
             replica.take_part(part, messages)
 
-    def note_version(self, node_id: bytes, version: int) -> None:
-        """A node told which version of this catalog it knows; -1 if it knows another one, or none."""
-        self._versions[node_id] = version
-
-    def heard(self, node_id: bytes, log: bytes) -> None:
-        """A node is there, with this log."""
-        now_ms = self._exchange.state.now_ms
-        self._exchange.heard_ms[node_id] = int(now_ms)
-        if log == NO_LOG:
-            return
-        identity = node_id + log
-        former = self._identities.get(node_id)
-        if former is not None and former != identity:
-            self.restarted(node_id)
-        self._identities[node_id] = identity
-        if self.liveness.hear(identity, now_ms):
-            self._look_at([identity], returned=True)
-
-    def look_around(self) -> None:
-        """Find the nodes that have fallen silent, and tell which replicas are damaged."""
+    def cron(self) -> None:
+        """Tell which replicas are damaged, and drop messages that waited too long for the catalog."""
         if self._opened:
             self._damaged.tell(self.identity)
         self._early.forget(self._exchange.state.now_ms)
-        silent = self.liveness.expire(self._exchange.state.now_ms)
-        if silent:
-            self._look_at(silent, returned=False)
-
-    def restarted(self, node_id: bytes) -> None:
-        """A node started again: whatever it led, it leads no more."""
-        self._versions.pop(node_id, None)
-        identity = self._identities.pop(node_id, None)
-        if identity is None:
-            return
-        for replica in self._exchange.replicas.values():
-            if isinstance(replica, Replica) and replica.raft.leader == identity:
-                self.liveness.deny(identity, replica.group, replica.raft.term)
-                replica.look()
-        self._look_at([identity], returned=True)
-
-    def _look_at(self, identities: list[bytes], *, returned: bool) -> None:
-        """Have the groups with these replicas, and those with consumers on their nodes, look at who is there."""
-        now_ms = self._exchange.state.now_ms
-        for replica in self._exchange.replicas.values():
-            if not isinstance(replica, Replica):
-                continue
-            members = replica.raft.members
-            found = [identity for identity in identities if members.has(identity)]
-            for identity in found:
-                if returned:
-                    replica.raft.node_returned(identity, now_ms)
-                    replica.applier.found_replica(identity)
-                elif not self._exchange.is_silent(node_of(identity)):  # its log has failed
-                    replica.applier.lost_replica(identity)
-                replica.look()
-            if not found:
-                replica.watch_nodes()

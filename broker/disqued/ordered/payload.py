@@ -24,6 +24,8 @@ from typing import Final, NamedTuple
 
 LOG_BYTES: Final = 8
 """The size of the identity of a log."""
+NO_LOG: Final = bytes(LOG_BYTES)
+"""Instead of that of a node whose log is not open, or has failed."""
 CATALOG_BYTES: Final = 16
 """The size of the identity of a catalog."""
 NO_CATALOG: Final = bytes(CATALOG_BYTES)

@@ -22,7 +22,7 @@ def handle_raft(state: NodeState, sender: Peer, frame: Frame) -> None:
     room = ordered_of(state)
     try:
         for from_log, to_log, data in unpack_messages(frame.payload):
-            room.hosting.heard(sender.id, from_log)
+            room.presence.heard(sender.id, from_log)
             for group, messages in decode(data, sender.id + from_log, room.exchange.node_id + to_log):
                 room.hosting.take_messages(group, messages)
     except (MalformedPayloadError, MalformedError):

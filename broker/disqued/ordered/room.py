@@ -31,11 +31,12 @@ from disqued.ordered.clients import Clients
 from disqued.ordered.consumers import Consumers
 from disqued.ordered.exchange import Exchange, node_of
 from disqued.ordered.founding import Foundation
-from disqued.ordered.hosting import NO_LOG, Hosting
+from disqued.ordered.hosting import Hosting
 from disqued.ordered.incoming import Incoming
 from disqued.ordered.jobids import group_of, index_of
 from disqued.ordered.leading import Leading
-from disqued.ordered.payload import NO_CATALOG, Beat, Told, pack_beat, pack_catalog
+from disqued.ordered.payload import NO_CATALOG, NO_LOG, Beat, Told, pack_beat, pack_catalog
+from disqued.ordered.presence import Presence
 from disqued.ordered.steering import Steering
 from disqued.ordered.stopping import hand_over, losing
 from disqued.raft.members import Members
@@ -64,7 +65,8 @@ class OrderedRoom(Room):
         self.leading = Leading(self.exchange, self.clients, self.catalog)
         self.exchange.duties = self.leading
         self.incoming = Incoming(self.exchange, self.clients, self.catalog)
-        self.hosting = Hosting(self.exchange, self.consumers, self.catalog, self.catalog_changed)
+        self.presence = Presence(self.exchange)
+        self.hosting = Hosting(self.exchange, self.presence, self.consumers, self.catalog, self.catalog_changed)
         self.beats: dict[bytes, Beat] = {}
         """What each node said last."""
         self.conflict = b""
@@ -139,7 +141,8 @@ class OrderedRoom(Room):
             self.foundation.repeat()
         if self.has_catalog and not self.state.loading:
             self._beat()
-            self.hosting.look_around()
+            self.hosting.cron()
+            self.presence.look_around()
             self.consumers.check()
             self.steering.cron(self.beats, self.candidates())
             self.hosting.copy_catalog(changes=False)
@@ -180,7 +183,7 @@ class OrderedRoom(Room):
 
         The caller is about to stop the node, so it begins to hand over what it leads.
         """
-        lost = losing(self.exchange, self.hosting.liveness)
+        lost = losing(self.exchange, self.presence.liveness)
         if lost:
             queue = self.catalog.by_group.get(lost[0])
             name = "the catalog" if queue is None else shown(queue.name)
@@ -191,7 +194,7 @@ class OrderedRoom(Room):
     def peer_restarted(self, peer: Peer) -> None:
         """A node started again: it leads nothing."""
         self.beats.pop(peer.id, None)
-        self.hosting.restarted(peer.id)
+        self.presence.restarted(peer.id)
 
     def peer_forgotten(self, peer: Peer) -> None:
         """A node is no longer a member."""
@@ -329,8 +332,8 @@ class OrderedRoom(Room):
         """A node is there."""
         state = self.state
         self.beats[peer.id] = beat
-        self.hosting.note_version(peer.id, beat.version if beat.catalog == self.catalog.identity else -1)
-        self.hosting.heard(peer.id, beat.log)
+        self.presence.note_version(peer.id, beat.version if beat.catalog == self.catalog.identity else -1)
+        self.presence.heard(peer.id, beat.log)
         self._look()
         if beat.catalog == NO_CATALOG:
             return

@@ -22,8 +22,8 @@ from disqued.ordered.catalog import (
 from disqued.ordered.choosing import Candidate
 from disqued.ordered.clients import Clients
 from disqued.ordered.exchange import Exchange, node_of
-from disqued.ordered.hosting import NO_LOG, Hosting
-from disqued.ordered.payload import Beat
+from disqued.ordered.hosting import Hosting
+from disqued.ordered.payload import NO_LOG, Beat
 from disqued.ordered.placement import Nodes, Plan, balance, extended, planned, repairs, replaced, without_leaving
 from disqued.ordered.requests import Unanswered
 
