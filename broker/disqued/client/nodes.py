@@ -79,7 +79,7 @@ class Nodes:
     def __init__(self, seeds: Sequence[Address], rng: random.Random) -> None:
         if not seeds:
             raise ValueError("no addresses given; a client needs at least one")
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may use the client, also while its thread has the lock
         self._seeds = tuple(seeds)
         self._rng = rng
         self._priority = dict.fromkeys(self._seeds, NORMAL_PRIORITY)

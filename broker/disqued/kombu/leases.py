@@ -8,6 +8,10 @@ sent waits until one answers. `close` sends the rest.
 The thread does one thing after the other, because a WORKING that arrives after the NACK of the same job would take it
 out of its queue again for a whole retry time.
 
+Celery ends jobs in the handlers of signals, which run between any two steps of the main thread, also while it sends.
+So what happens to jobs is noted without a lock, and a handler that interrupts a thread that sends leaves its notes to
+that thread.
+
 A child that is forked has none of these jobs: they stay with the process that fetched them.
 """
 
@@ -17,9 +21,11 @@ import logging
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from enum import Enum, auto
+from queue import Empty, SimpleQueue
 from typing import Final
 
 from disqued.client import (
@@ -56,20 +62,16 @@ ENDED: Final = (NoSuchJob, JobAcknowledged, TooLate)
 """Errors of WORKING after which a job cannot be renewed any more."""
 
 
-@dataclass(slots=True)
-class Unsent:
-    """Jobs whose end the node does not know yet."""
+class End(Enum):
+    """What happened to a job, in the order in which the node is told."""
 
-    acknowledged: list[str] = field(default_factory=list)
-    returned: list[str] = field(default_factory=list)
-    """They go back to their queues, and no attempt is counted."""
-    failed: list[str] = field(default_factory=list)
-    """They go back to their queues as failed attempts, which a queue may limit."""
-    rejected: list[str] = field(default_factory=list)
-    """They become dead letters, or end if their queue has none."""
-
-    def __bool__(self) -> bool:
-        return bool(self.acknowledged or self.returned or self.failed or self.rejected)
+    ACKNOWLEDGED = auto()
+    RETURNED = auto()
+    """It goes back to its queue, and no attempt is counted."""
+    FAILED = auto()
+    """It goes back to its queue as a failed attempt, which a queue may limit."""
+    REJECTED = auto()
+    """It becomes a dead letter, or ends if its queue has none."""
 
 
 class Leases:
@@ -87,10 +89,16 @@ class Leases:
         self.nodes = self._make_nodes(self.client)
         """Clients of single nodes."""
         self._schedule = RenewalSchedule()
-        self._lock = threading.Lock()
-        self._sending = threading.Lock()
-        self._wake = threading.Event()
-        self._unsent = Unsent()
+        self._notes: deque[tuple[End, str]] = deque()
+        """What happened to jobs since the last sending."""
+        self._wake: SimpleQueue[None] = SimpleQueue()
+        """Has an element when the thread has something to do. Unlike an event, a signal handler can use it."""
+        self._sending = threading.RLock()
+        self._sender = 0
+        """The thread that sends."""
+        self._unsent: dict[End, list[str]] = {end: [] for end in End}
+        """The jobs whose end the node does not know yet. Only for who sends."""
+        self._starting = threading.RLock()
         self._thread: threading.Thread | None = None
         self._closed = False
         self._is_cut_off = False
@@ -110,90 +118,104 @@ class Leases:
         for job in jobs:
             self._schedule.hold_leased(job.id, -1 if job.requeue_in_ms is None else job.requeue_in_ms, now_s)
         self._start()
-        self._wake.set()
+        self._wake.put(None)
 
     def acknowledge(self, job_id: str) -> None:
         """The job is done."""
-        self._note(job_id, lambda unsent: unsent.acknowledged)
+        self._note(job_id, End.ACKNOWLEDGED)
 
     def give_back(self, job_id: str) -> None:
         """The job returns to its queue at once; no attempt is counted."""
-        self._note(job_id, lambda unsent: unsent.returned)
+        self._note(job_id, End.RETURNED)
 
     def fail(self, job_id: str) -> None:
         """The job returns to its queue as a failed attempt: at once, or after the back-off that its queue has set."""
-        self._note(job_id, lambda unsent: unsent.failed)
+        self._note(job_id, End.FAILED)
 
     def reject(self, job_id: str) -> None:
         """The job becomes a dead letter."""
-        self._note(job_id, lambda unsent: unsent.rejected)
+        self._note(job_id, End.REJECTED)
 
-    def _note(self, job_id: str, where: Callable[[Unsent], list[str]]) -> None:
+    def _note(self, job_id: str, end: End) -> None:
         self._schedule.release(job_id)
-        with self._lock:
-            where(self._unsent).append(job_id)
+        self._notes.append((end, job_id))
         if self._closed:
             self.flush()
         else:
             self._start()
-            self._wake.set()
+            self._wake.put(None)
 
     def _start(self) -> None:
-        with self._lock:
+        with self._starting:
             if self._thread is None and not self._closed:
                 self._thread = threading.Thread(target=self._run, name="disqued.kombu", daemon=True)
                 self._thread.start()
 
     def _run(self) -> None:
         while not self._closed:
-            self._wake.wait(self._wait_s())
-            self._wake.clear()
-            self._send()
+            with suppress(Empty):
+                self._wake.get(timeout=self._wait_s())
+                while True:
+                    self._wake.get_nowait()
+            self._send(self.client)
             self._renew()
 
     def _wait_s(self) -> float:
-        return self._schedule.wait_s(time.monotonic(), TRY_AGAIN_S if self._unsent else LONGEST_WAIT_S)
+        return self._schedule.wait_s(time.monotonic(), TRY_AGAIN_S if any(self._unsent.values()) else LONGEST_WAIT_S)
 
     def flush(self) -> None:
         """Send what was noted, and return when the node has replied, or cannot be reached.
+
+        In a signal handler that interrupts this thread while it sends, return at once: it is sent after the handler.
 
         When the connection was lost and closed, a task may still have run to its end: its acknowledgement has a
         connection of its own.
         """
         if not self._closed:
-            self._send()
-            return
-        with self._make_client() as self.client:
-            self._send()
+            self._send(self.client)
+        elif not self._is_sender:
+            with self._make_client() as client:
+                self._send(client)
 
     def close(self) -> None:
         """Send what was noted, and stop renewing. Later acknowledgements are sent at once."""
         self._closed = True
-        self._wake.set()
+        self._wake.put(None)
         thread, self._thread = self._thread, None
         if thread is not None and thread is not threading.current_thread():
             thread.join()
-        self._send()
+        self._send(self.client)
         self.nodes.close()
 
-    def _send(self) -> None:
-        if not self._unsent:
+    @property
+    def _is_sender(self) -> bool:
+        return self._sender == threading.get_ident()
+
+    def _send(self, client: Client) -> None:
+        if self._is_sender:
             return
         with self._sending:  # no renewal is in flight
-            with self._lock:
-                unsent, self._unsent = self._unsent, Unsent()
-            self._finish(unsent.acknowledged, self.client.ack, UNREACHED)
-            self._finish(unsent.returned, lambda *ids: self.client.nack(*ids, uncounted=True), UNSENT)
-            self._finish(unsent.failed, lambda *ids: self.client.nack(*ids, reason=REQUEUED), UNSENT)
-            self._finish(unsent.rejected, lambda *ids: self.client.nack(*ids, reason=REJECTED, dead=True), UNSENT)
-            with self._lock:
-                self._unsent.acknowledged[:0] = unsent.acknowledged
-                self._unsent.returned[:0] = unsent.returned
-                self._unsent.failed[:0] = unsent.failed
-                self._unsent.rejected[:0] = unsent.rejected
+            while True:
+                self._sender = threading.get_ident()
+                try:
+                    self._send_notes(client)
+                finally:
+                    self._sender = 0
+                if not self._notes:  # of a signal handler that interrupted this
+                    return
 
-    def _finish(self, ids: list[str], call: Callable[..., int], unreached: tuple[type[DisqueError], ...]) -> None:
-        """Send the command for all jobs; those stay that no node received."""
+    def _send_notes(self, client: Client) -> None:
+        while self._notes:
+            end, job_id = self._notes.popleft()
+            self._unsent[end].append(job_id)
+        self._finish(End.ACKNOWLEDGED, client.ack, UNREACHED)
+        self._finish(End.RETURNED, lambda *ids: client.nack(*ids, uncounted=True), UNSENT)
+        self._finish(End.FAILED, lambda *ids: client.nack(*ids, reason=REQUEUED), UNSENT)
+        self._finish(End.REJECTED, lambda *ids: client.nack(*ids, reason=REJECTED, dead=True), UNSENT)
+
+    def _finish(self, end: End, call: Callable[..., int], unreached: tuple[type[DisqueError], ...]) -> None:
+        """Send the command for all jobs with this end; those stay that no node received."""
+        ids = self._unsent[end]
         while ids:
             some = ids[:JOBS_PER_COMMAND]
             try:
