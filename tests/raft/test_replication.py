@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from disqued.raft.entry import NORMAL, Entry
 from disqued.raft.message import APPEND, APPEND_REPLY, Message
 from disqued.raft.progress import PROBE, REPLICATE, SNAPSHOT
 from disqued.testing.raftcluster import BEAT_MS, SILENT_MS, RaftCluster, short_times
@@ -280,7 +283,15 @@ def test_old_entries_come_from_the_store_when_they_are_not_in_memory() -> None:
     assert len(commands(cluster, "c")) == 60
 
 
-def test_entries_that_the_store_cannot_read_are_asked_for_again_later() -> None:
+@pytest.mark.parametrize(
+    "found",
+    [
+        pytest.param([], id="none"),
+        pytest.param([3, 4], id="not the first one, which a snapshot has replaced"),
+        pytest.param([2, 4], id="one in the middle is missing"),
+    ],
+)
+def test_entries_that_the_store_does_not_find_are_asked_for_again_later(found: list[int]) -> None:
     cluster = RaftCluster()
     leader = cluster.elect("a")
     cluster.run(50)
@@ -300,8 +311,10 @@ def test_entries_that_the_store_cannot_read_are_asked_for_again_later() -> None:
     batch = leader.group.take()
     assert batch is not None
     assert [low for low, _ in batch.fetches] == [2]
-    leader.group.fetched(2, [])
+    leader.group.fetched(2, [Entry(1, index, 0, NORMAL, b"from the store") for index in found])
     after = leader.group.take()
+    sent = [entry.index for message in (after.messages if after else []) for entry in message.entries]
+    assert sent == ([2] if found[:1] == [2] else [])
     assert after is None or after.fetches == []
     assert leader.group.take() is None
     assert 0 < leader.group.deadline_ms() <= cluster.now_ms + cluster.tuning.repeat_ms

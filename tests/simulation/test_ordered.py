@@ -32,6 +32,15 @@ def test_damaged_replicas_come_back(seed: int) -> None:
     assert result.rare["damaged replica began again"] > 0
 
 
+def test_a_follower_catches_up_although_a_snapshot_replaces_entries_that_are_read_for_it() -> None:
+    """The leader waited without end for the entries that were missing in what was read."""
+    assert run(399).restores > 0
+
+
+def test_a_segment_may_begin_while_the_log_says_which_entries_of_another_one_were_released() -> None:
+    assert run(266).jobs > 20
+
+
 def test_a_seed_repeats_exactly() -> None:
     assert simulate(5, seconds=1).digest == simulate(5, seconds=1).digest
 

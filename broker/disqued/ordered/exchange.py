@@ -70,8 +70,8 @@ class GroupReplica(TurnWork):
         """The writes of a batch of the core, and all before them, are synced."""
         raise NotImplementedError
 
-    def fetched(self, entries: list[Entry], purpose: i64) -> None:
-        """Entries were read from the disk."""
+    def fetched(self, low: i64, entries: list[Entry], purpose: i64) -> None:
+        """Entries from an index on were read from the disk. Those that a snapshot has replaced are missing."""
         raise NotImplementedError
 
     def snapshot_saved(self, index: i64) -> None:

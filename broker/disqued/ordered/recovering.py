@@ -76,7 +76,7 @@ class Recovery(GroupReplica):
         else:
             self._end_log(last + 1)
 
-    def fetched(self, entries: list[Entry], purpose: i64) -> None:  # noqa: ARG002 - there is one
+    def fetched(self, low: i64, entries: list[Entry], purpose: i64) -> None:  # noqa: ARG002 - there is one
         """Entries were read from the disk."""
         for entry in entries:
             if entry.index == self._applied + 1:

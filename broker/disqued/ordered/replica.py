@@ -487,13 +487,12 @@ class Replica(GroupReplica):
         else:
             self._not_leader(proposal.origin, proposal.number)
 
-    def fetched(self, entries: list[Entry], purpose: i64) -> None:
+    def fetched(self, low: i64, entries: list[Entry], purpose: i64) -> None:
         """Entries were read from the disk."""
         if self.stopped:
             return
         if purpose == TO_SEND:
-            if entries:
-                self.raft.fetched(entries[0].index, entries)
+            self.raft.fetched(low, entries)
         elif purpose == TO_DELIVER:
             self.applier.body_read(entries)
         elif purpose == TO_COPY:

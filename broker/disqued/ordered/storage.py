@@ -43,8 +43,9 @@ class _Written:
 class _Fetch:
     """Entries that were asked for."""
 
-    def __init__(self, replica: GroupReplica, purpose: i64) -> None:
+    def __init__(self, replica: GroupReplica, low: i64, purpose: i64) -> None:
         self.replica = replica
+        self.low: i64 = low
         self.purpose: i64 = purpose
 
 
@@ -172,7 +173,7 @@ class Storage(LogOwner):
 
     def fetch(self, replica: GroupReplica, group: i64, low: i64, high: i64, purpose: i64) -> None:
         """Read entries; the replica gets them later."""
-        fetch = _Fetch(replica, purpose)
+        fetch = _Fetch(replica, low, purpose)
         now_ms = self._exchange.state.now_ms
         if purpose != TO_APPLY or not self._beginnings.hold(fetch, group, low, high, now_ms):
             self.log.fetch(group, low, high, fetch)
@@ -232,7 +233,7 @@ class Storage(LogOwner):
     def fetched(self, token: object, entries: list[Entry]) -> None:
         """Entries were read."""
         assert isinstance(token, _Fetch)
-        token.replica.fetched(entries, token.purpose)
+        token.replica.fetched(token.low, entries, token.purpose)
 
     def damaged(self, group: i64, why: str) -> None:
         """A record cannot be read."""

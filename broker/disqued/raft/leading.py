@@ -468,7 +468,11 @@ class Leading:
         self.snapshots.append(message)
 
     def fetched(self, low: i64, entries: list[Entry]) -> None:
-        """Send entries that were read from the store to the followers that wait for them."""
+        """Send entries that were read from the store to the followers that wait for them.
+
+        Some are missing if the store has a newer snapshot than this core knows.
+        """
+        entries = _without_gap(low, entries)
         for follower in self.followers:
             if not follower.fetching or follower.next != low:
                 continue
@@ -496,3 +500,11 @@ class Leading:
         follower.sent_ms = self._core.now_ms
         if self.repeat_due_ms == 0:
             self.repeat_due_ms = self._core.now_ms + self._core.tuning.repeat_ms
+
+
+def _without_gap(low: i64, entries: list[Entry]) -> list[Entry]:
+    """The entries from `low` on, up to the first one that is missing."""
+    for position, entry in enumerate(entries):
+        if entry.index != low + position:
+            return entries[:position]
+    return entries

@@ -106,7 +106,7 @@ class Appender:
 
     def add_released(self) -> None:
         """Make the log say which entries were released, before the segments that have them are deleted."""
-        for group in self.released.values():
+        for group in list(self.released.values()):  # a segment that begins meanwhile has the state of all
             if group.old_released > 0 and not group.removed:
                 self.add_state(group)
         self.released.clear()
