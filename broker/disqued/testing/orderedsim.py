@@ -28,6 +28,8 @@ from disqued.client import ResponseError
 from disqued.config import Config, load
 from disqued.core.host import disk
 from disqued.node import Node
+from disqued.ordered.catalog import OrderedQueue
+from disqued.ordered.exchange import node_of
 from disqued.ordered.replica import Replica
 from disqued.ordered.room import OrderedRoom, ordered_of
 from disqued.raftlog.tuning import LogTuning
@@ -273,10 +275,19 @@ class OrderedSimulation:
             self._violate(f"no leader {LED_WITHIN_S} s after healing: {', '.join(missing)}")
 
     def _groups(self) -> list[int]:
-        """The catalog, and the groups of all queues in it."""
+        """The catalog, and the groups of all queues in it that have not lost everything."""
         catalogs = [room(member.node).catalog for member in self.cluster.members]
         newest = max(catalogs, key=lambda catalog: int(catalog.version))
-        return [0, *newest.by_group]
+        return [0, *(int(queue.group) for queue in newest.by_group.values() if not self._is_lost(queue))]
+
+    def _is_lost(self, queue: OrderedQueue) -> bool:
+        """Whether a queue had one replica, and the node of that lost its log, or can no longer read it."""
+        if len(queue.replicas) > 1:
+            return False
+        only = queue.replicas[0]
+        there = next(room(member.node) for member in self.cluster.members if member.id == node_of(only))
+        rotten = self.mix == "rot" and int(queue.group) not in there.exchange.replicas
+        return rotten or there.hosting.identity != only
 
     def _replicas(self, group: int) -> list[Replica]:
         found = [room(member.node).exchange.replicas.get(group) for member in self.cluster.members]
