@@ -82,6 +82,8 @@ class Changing:
             return self._try(members.without(others[0]))
         if surplus:
             return UNDER_WAY if self.hand_over(wanted) else "no other replica can lead"
+        if raft.changes_members:  # removed replicas are deleted when this is done
+            return UNDER_WAY
         return "a replica is damaged" if any(replica in damaged for replica in wanted) else DONE
 
     def _try(self, members: Members) -> str:

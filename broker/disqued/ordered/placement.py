@@ -74,10 +74,11 @@ def planned(catalog: Catalog, nodes: Nodes) -> Plan:
     return Plan(under_way, replicas, leaders)
 
 
-def replaced(replicas: tuple[bytes, ...], name: bytes, nodes: Nodes) -> tuple[bytes, ...]:
+def replaced(replicas: tuple[bytes, ...], name: bytes, nodes: Nodes, *, moving: bool = False) -> tuple[bytes, ...]:
     """The replicas without those that are lost or must go, and with others in their places.
 
-    A replica stays where no other node can take its place. One that is lost is replaced only if others are left.
+    A replica stays where no other node can take its place. One that is lost is replaced only if others are left,
+    in the list or, if the group is `moving` to these replicas, where it comes from.
     """
     kept: list[bytes] = []
     gone: list[bytes] = []
@@ -86,7 +87,7 @@ def replaced(replicas: tuple[bytes, ...], name: bytes, nodes: Nodes) -> tuple[by
         if node_id in nodes.leaving:
             gone.append(replica)
         elif nodes.logs.get(node_id, log_of(replica)) != log_of(replica):
-            if len(replicas) > 1:
+            if len(replicas) > 1 or moving:
                 kept.append(node_id + nodes.logs[node_id])
             else:
                 kept.append(replica)
@@ -127,7 +128,7 @@ def repairs(catalog: Catalog, nodes: Nodes) -> list[Change]:
     for queue in catalog.by_group.values():
         if changing + len(found) >= MOST_CHANGES:
             break
-        replicas = replaced(queue.replicas, queue.name, nodes)
+        replicas = replaced(queue.replicas, queue.name, nodes, moving=not queue.settled)
         if queue.settled:
             replicas = extended(replicas, queue.name, queue.count, nodes)
         if sorted(replicas) != sorted(queue.replicas):
