@@ -41,6 +41,15 @@ def test_a_segment_may_begin_while_the_log_says_which_entries_of_another_one_wer
     assert run(266).jobs > 20
 
 
+def test_a_replica_is_deleted_when_its_removal_is_committed() -> None:
+    """The leader that had removed it was lost, and the group kept a voter that was gone."""
+    assert run(718).deliveries > 20
+
+
+def test_a_queue_that_moves_to_a_node_whose_disk_is_lost_moves_to_its_new_log() -> None:
+    assert run(778, "empty").faults["lost_disk"] == 1
+
+
 def test_a_seed_repeats_exactly() -> None:
     assert simulate(5, seconds=1).digest == simulate(5, seconds=1).digest
 
