@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from disqued.core.host import disk
 from disqued.ordered.counters import PROPOSALS
 from disqued.testing.cluster import Member
 from disqued.testing.local import LocalClient
@@ -217,3 +218,22 @@ def test_a_job_that_waits_for_a_client_that_leaves_goes_to_the_next_one_as_new()
     story.settle()
     worker.client.disconnect()
     assert next_one.reply()[0][2:] == [b"1", b"nacks", 0, b"additional-deliveries", 0]
+
+
+def test_a_consumer_that_leaves_while_the_disk_of_the_leader_is_full_leaves_later() -> None:
+    """It stayed the active one, and its jobs became dead letters without any client."""
+    story = single()
+    leader = story.leader()
+    other = story.followers()[0]
+    gone, next_one = Worker(story, leader), Worker(story, other)
+    gone.ask()
+    story.cluster.run(seconds=1)
+    waiting = next_one.ask()
+    story.cluster.run(seconds=1)
+    leader.host.disk.fail(disk.APPEND)
+    story.send(other, "ADDJOB", "q", "job", 500)
+    story.cluster.until(lambda: story.room(leader).exchange.write_refusal != "")
+    gone.client.disconnect()
+    story.cluster.run(seconds=2)
+    leader.host.disk.repair()
+    assert bodies(waiting.reply(within_s=10)) == [b"job"]

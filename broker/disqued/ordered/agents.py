@@ -115,7 +115,9 @@ class Agent(TurnWork):
         self._held_ms: i64 = 0
         """Until when it does not ask, because the group has its node for gone."""
         self._under_way: bool = False
-        """Whether a CREDIT or JOIN has no answer yet."""
+        """Whether a request has no answer yet."""
+        self._request: Request | None = None
+        """The last CREDIT or JOIN."""
         self._seen: i64 = 0
         """How many assignments have come since it joined."""
         self._placed: i64 = 0
@@ -133,7 +135,6 @@ class Agent(TurnWork):
         self._waits_ms: i64 = 0
         """Since when a job waits for the client to ask; 0 if none does."""
         self.last_claim: i64 = 0
-        self.used_ms: i64 = exchange.state.now_ms
 
     @property
     def may_have_joined(self) -> bool:
@@ -144,7 +145,6 @@ class Agent(TurnWork):
 
     def add(self, taker: Taker) -> None:
         """Get jobs for somebody."""
-        self.used_ms = self._exchange.state.now_ms
         self.takers.append(taker)
         if self.arriving:
             self.place()
@@ -188,7 +188,8 @@ class Agent(TurnWork):
     def _send(self, data: bytes, *, joins: bool) -> None:
         self._under_way = True
         self._asked_ms = self._exchange.state.now_ms
-        self._client.submit(_CreditRequest(self, data, joins=joins))
+        self._request = _CreditRequest(self, data, joins=joins)
+        self._client.submit(self._request)
 
     def credited(self, status: i64, data: bytes, *, joins: bool) -> None:
         """A CREDIT or JOIN was answered."""
@@ -385,6 +386,8 @@ class Agent(TurnWork):
 
     def end(self) -> None:
         """The queue, or the consumer, is gone."""
+        if self._request is not None:
+            self._request.over = True  # repeated after the PART, a JOIN would bring the consumer back
         for taker in list(self.takers):
             if not taker.is_over():
                 taker.seen_all(self)

@@ -1,7 +1,8 @@
 """The consumers of this node: one agent per ordered queue, or per client of a SINGLE queue.
 
-The name of a consumer begins with the ID of its node, so every replica knows where it is. An agent that nobody has used
-for a while is forgotten, and its consumer parts from the group.
+The name of a consumer begins with the ID of its node, so every replica knows where it is. The consumer of a client
+that is gone parts from its group. That is repeated until it is done: an active consumer that stayed would get all jobs
+of the queue. If this node ends before, the others part its consumers (`QueueMachine.watch_nodes`).
 """
 
 from __future__ import annotations
@@ -18,10 +19,26 @@ from disqued.ordered.counters import DELIVERED_LOCALLY
 from disqued.ordered.delivered import Delivered
 from disqued.ordered.exchange import Exchange, client_name
 from disqued.ordered.queuemachine import Agents
-from disqued.ordered.requests import Unanswered
+from disqued.ordered.requests import COMMAND, DONE, Request
 from disqued.orderedqueue.commands import Part
 
-UNUSED_MS: Final = 60_000
+PART_AGAIN_MS: Final = 1000
+"""How long to wait before a PART that was refused is sent again."""
+
+
+class _Parting(Request):
+    """The PART of a consumer. It waits for a leader for any time."""
+
+    def __init__(self, consumers: Consumers, group: i64, consumer: bytes) -> None:
+        super().__init__(COMMAND, Part(consumer).encode(), 0, repeated=True)
+        self._consumers = consumers
+        self.group: i64 = group
+        self.consumer = consumer
+
+    def answered(self, status: i64, data: bytes) -> None:  # noqa: ARG002 - the result says nothing new
+        """Send it again later if it was refused, for example because the disk of the leader is full."""
+        if status != DONE:
+            self._consumers.part_later(self.group, self.consumer)
 
 
 class Consumers(Agents):
@@ -34,6 +51,10 @@ class Consumers(Agents):
         """By group and name of the consumer."""
         self._of_sessions: dict[int, list[Agent]] = {}
         """The agents of clients of SINGLE queues, by the number of the session."""
+        self._to_part: dict[int, list[bytes]] = {}
+        """The consumers whose PART was refused, by group."""
+        self._part_ms: i64 = 0
+        """When it is sent again."""
 
     def of(self, queue: OrderedQueue, session: Session) -> Agent:
         """The agent that gets jobs of a queue for a client."""
@@ -58,8 +79,13 @@ class Consumers(Agents):
             self._end(agent)
 
     def check(self) -> None:
-        """Look for jobs that were lost on the way to this node, and for agents that wait to ask again."""
+        """Look for jobs that were lost on the way to this node, and for what waits to be asked again."""
         now_ms = self._exchange.state.now_ms
+        if self._to_part and self._part_ms <= now_ms:
+            refused, self._to_part = self._to_part, {}
+            for number, consumers in refused.items():
+                for consumer in consumers:
+                    self._part(number, consumer)
         for group, agents in self._agents.items():
             follows = group in self._exchange.replicas
             for agent in agents.values():
@@ -74,13 +100,19 @@ class Consumers(Agents):
         agent.leave()
         agent.end()
         if agent.may_have_joined:
-            deadline_ms = self._exchange.state.now_ms + 60_000
-            # If the group never gets it, leases and `consumer-timeout` end.
-            request = Unanswered(Part(agent.consumer).encode(), deadline_ms, repeated=True)
-            self._clients.client(agent.group).submit(request)
+            self._part(agent.group, agent.consumer)
+
+    def _part(self, group: i64, consumer: bytes) -> None:
+        self._clients.client(group).submit(_Parting(self, group, consumer))
+
+    def part_later(self, group: i64, consumer: bytes) -> None:
+        """The PART of a consumer was refused."""
+        self._to_part.setdefault(int(group), []).append(consumer)
+        self._part_ms = self._exchange.state.now_ms + PART_AGAIN_MS
 
     def group_gone(self, group: i64) -> None:
         """A queue was dropped."""
+        self._to_part.pop(int(group), None)
         for agent in self._agents.pop(int(group), {}).values():
             agent.end()
 

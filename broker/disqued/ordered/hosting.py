@@ -75,8 +75,8 @@ class Hosting(StorageListener):
         """What is done when the log is open."""
         self._unsettled: list[OrderedQueue] = []
         """The queues whose groups must change their replicas."""
-        self._unlike_catalog: dict[int, None] = {}
-        """Other groups that this node leads and that lack a replica, because it was damaged, or have one too many."""
+        self._incomplete: dict[int, None] = {}
+        """Other groups that this node leads and that lack a replica, because it was damaged."""
         self._copy = CatalogCopy(catalog)
         self._damaged = DamagedReplicas(exchange)
         self._tuning = Tuning(gather_entries=GATHER_ENTRIES)
@@ -453,16 +453,13 @@ class Hosting(StorageListener):
         return self._add(group, Stored(hard, SnapshotMeta(0, 0, 0, Members(())), [], 0, 0, [], []), applier)
 
     def look_at_groups(self) -> None:
-        """Find the groups that this node leads and that have other replicas than the catalog says, or another leader.
-
-        A group has fewer if one was damaged, and more if the change that removed one was lost with its leader.
-        """
+        """Find the groups that this node leads and that lack a replica, or that another node should lead."""
         for group, queue in self._catalog.by_group.items():
             replica = self._exchange.replicas.get(group)
             if not queue.settled or not isinstance(replica, Replica) or not replica.raft.is_leader:
                 continue
-            if sorted(replica.raft.members.voters) != sorted(queue.replicas):
-                self._unlike_catalog[group] = None
+            if len(replica.raft.members.voters) < len(queue.replicas):
+                self._incomplete[group] = None
             elif queue.lead != self._exchange.node_id:
                 replica.lead_back(queue.lead)
 
@@ -473,7 +470,7 @@ class Hosting(StorageListener):
             replica = self._exchange.replicas.get(int(queue.group))
             if isinstance(replica, Replica) and replica.raft.is_leader and replica.change_to(queue.replicas):
                 settled.append(queue)
-        for group in list(self._unlike_catalog):
+        for group in list(self._incomplete):
             self._complete(group)
         founders = self._exchange.replicas.get(CATALOG_GROUP)
         if isinstance(founders, Replica):
@@ -495,7 +492,7 @@ class Hosting(StorageListener):
             or not replica.raft.is_leader
             or replica.change_to(queue.replicas)
         ):
-            del self._unlike_catalog[group]
+            del self._incomplete[group]
 
     @property
     def leaves_group_0(self) -> bool:
@@ -530,7 +527,7 @@ class Hosting(StorageListener):
             return
         if is_out_of_service(messages[0]):
             replica.lost(messages[0])
-            self._unlike_catalog[int(group)] = None
+            self._incomplete[int(group)] = None
         elif not self._presence.is_from_before(replica, node_of(messages[0].sender)):
             replica.take_messages(messages)
 
