@@ -69,6 +69,14 @@ def test_the_only_replica_of_a_queue_is_not_replaced_by_an_empty_one() -> None:
     assert repairs(catalog((2,)), nodes(1, 2, 3, logs={2: "log-0001"})) == []
 
 
+def test_a_replica_that_moves_to_a_node_with_a_new_log_moves_to_that_log() -> None:
+    found = catalog((1,))
+    (queue,) = found.by_group.values()
+    found.apply(found.version + 1, pack_replicas(queue, (replica(2),), node_of(replica(2))))
+    (change,) = repairs(found, nodes(1, 2, logs={2: "log-1111"}))
+    assert change.replicas == (replica(2, "log-1111"),)
+
+
 def test_few_groups_change_at_a_time() -> None:
     changes = repairs(catalog(*[(1, 2, 3)] * 10), nodes(1, 2, 3, 4, leaving=(1,)))
     assert len(changes) == MOST_CHANGES
