@@ -9,6 +9,7 @@ from disqued.ordered.replica import Replica
 from disqued.ordered.room import ordered_of
 from disqued.testing import diskfaults as disks
 from disqued.testing import faults
+from disqued.testing.cluster import Member
 from disqued.testing.faults import Fault, Faults, Undo, take_down
 from disqued.testing.network import Sent
 
@@ -44,15 +45,16 @@ def transfer(faults: Faults) -> Undo | None:
 
 
 def lost_disk(faults: Faults) -> Undo | None:
-    """A node returns without its disk, once in a run, and never the first one, which has a queue with one replica.
+    """A node returns without its disk, once in a run, and always the same one.
 
-    It has no replica any more, but its clients use the queues.
+    It has no replica any more, but its clients use the queues. Nothing happens while a group has no majority without
+    it: a queue with one replica, which may also be on its way to this node.
     """
     members = faults.world.cluster.members
     if len(members) < 4 or "lost_disk" in faults.world.history.faults:
         return None
     member = members[1]
-    if not member.running:
+    if not member.running or _is_needed(member):
         return None
     take_down(faults, member, silent=False, keep_files=False)
 
@@ -61,6 +63,14 @@ def lost_disk(faults: Faults) -> Undo | None:
             member.restart(keep_disk=False)
 
     return undo
+
+
+def _is_needed(member: Member) -> bool:
+    """Whether a group with a replica on this node has no majority without it."""
+    room = ordered_of(member.node.state)
+    replicas = [one for one in room.exchange.replicas.values() if isinstance(one, Replica)]
+    groups = [one.raft.members for one in replicas if one.raft.members.has(room.hosting.identity)]
+    return any(len(members.voters) - 1 < members.quorum for members in groups)
 
 
 def bit_rot(faults: Faults) -> Undo | None:

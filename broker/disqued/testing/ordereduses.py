@@ -3,7 +3,8 @@
 Three clients at different nodes do some operations on one queue: they add jobs, take what there is, and acknowledge or
 give back what they took. Leases are long, so nothing else changes the queue. Only operations whose outcome is known
 from the reply are certain. A history is not searched if a reply with jobs was lost, or if a node gave back a job that
-came too late for its client: the search knows no such operations.
+came too late for its client: the search knows no such operations. A job that came too late may also go to the next
+client of its node: then it was taken when it was assigned, before that client asked.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ class ShortClients:
         self._last_job = 0
         self._have: list[list[tuple[bytes, int]]] = [[] for _ in self._callers]
         """The jobs of each client: ID and claim."""
+        self._claims: list[tuple[Operation, int]] = []
+        """The claims of the jobs that were taken."""
         self._values: dict[bytes, int] = {}
         """By ID, once it is known."""
         self._unsure = False
@@ -89,6 +92,7 @@ class ShortClients:
                 operation.answered = now_ms
                 self._values[job_id] = operation.value
                 self._have[client].append((job_id, claim))
+                self._claims.append((operation, claim))
             case None if now_ms - operation.called < SLOW_MS:
                 operation.ok = False
                 operation.answered = now_ms
@@ -116,6 +120,8 @@ class ShortClients:
         group = self._load.truth.of_queue(QUEUE.encode())
         if self._unsure or group is None or group.uncounted:
             return False
+        for operation, claim in self._claims:
+            operation.called = min(operation.called, group.assignments[claim].assigned_ms)
         operations = [one for one in self._operations if one.kind != TAKE or one.answered != NEVER]
         if linearisation(operations) is None:
             self._load.violate(f"no order explains the operations on {QUEUE}: {operations}")
