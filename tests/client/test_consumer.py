@@ -8,12 +8,13 @@ import logging
 import socket
 import threading
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
 from disqued.client import AsyncClient, Client, Job, Reject, ResponseError, Retry
 from disqued.testing.processes import ServerProcess
+from support.proxies import CHUNK_BYTES, Proxy
 
 LONG_S = 20.0
 """Longer than any of these scenarios takes."""
@@ -44,34 +45,19 @@ class Handler:
         self._gate.set()
 
 
-class NodeOfTheOriginal:
-    """A node in front of a broker; it refuses GETJOB WITHREQUEUE and options of NACK as nodes of the original do."""
+class NodeOfTheOriginal(Proxy):
+    """It refuses GETJOB WITHREQUEUE and options of NACK as nodes of the original do."""
 
     def __init__(self, target: int) -> None:
+        super().__init__(target)
         self.refused = 0
         self.refused_nacks = 0
-        self._target = target
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
 
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._serve, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._listener.close()
-
-    def _serve(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                downstream, _ = self._listener.accept()
-                upstream = socket.create_connection(("127.0.0.1", self._target))
-                threading.Thread(target=self._requests, args=(downstream, upstream), daemon=True).start()
-                threading.Thread(target=self._replies, args=(downstream, upstream), daemon=True).start()
-
-    def _requests(self, downstream: socket.socket, upstream: socket.socket) -> None:
-        with contextlib.suppress(OSError), upstream:
-            while data := downstream.recv(1 << 20):
+    def forward(self, downstream: socket.socket) -> None:
+        """Forward requests that such a node knows, and all replies."""
+        with self.connect() as upstream:
+            threading.Thread(target=self._replies, args=(downstream, upstream), daemon=True).start()
+            while data := downstream.recv(CHUNK_BYTES):
                 if b"WITHREQUEUE" in data:
                     self.refused += 1
                     downstream.sendall(b"-ERR syntax error\r\n")
@@ -83,7 +69,7 @@ class NodeOfTheOriginal:
 
     def _replies(self, downstream: socket.socket, upstream: socket.socket) -> None:
         with contextlib.suppress(OSError), downstream:
-            while data := upstream.recv(1 << 20):
+            while data := upstream.recv(CHUNK_BYTES):
                 downstream.sendall(data)
 
 

@@ -12,7 +12,7 @@ from disqued.demo import ordered
 from disqued.demo.cluster import NODES, choose_ports, running_cluster
 from disqued.demo.ordered import Delivery, DeliveryOrder, OrderedJobs
 from disqued.testing.ports import free_port
-from support.losesareply import LosesAReply
+from support.proxies import LosesAReply
 
 
 def delivered(*numbers: int) -> DeliveryOrder:

@@ -22,7 +22,7 @@ from disqued.testing.processes import wait_until
 from dramatiq_adapter.conftest import MakeBroker
 from dramatiq_adapter.workers import LONG_MS, LONG_S, Calls, actor, worker
 from support.cluster import RealCluster
-from support.losesareply import LosesAReply
+from support.proxies import LosesAReply
 
 TESTS: Final = Path(__file__).parents[1]
 
